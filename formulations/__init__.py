@@ -1,0 +1,1 @@
+"""The best homes, with proof: models, bounds, certificates. Imports instances."""

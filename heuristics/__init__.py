@@ -1,0 +1,1 @@
+"""A good home for every client, fast. Imports instances."""

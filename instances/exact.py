@@ -1,0 +1,100 @@
+"""The delay model in exact rationals: what a proof compares."""
+
+from collections import Counter
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy.typing as npt
+
+from instances.evaluation import checked_home
+from instances.instance import PUBLISHES, SUBSCRIBES, Instance
+
+
+@dataclass(frozen=True)
+class ExactEvaluation:
+    """The fields of :class:`instances.evaluation.Evaluation`, as rationals."""
+
+    n_publications: int
+    distance_cost: Fraction
+    processing_cost: Fraction
+    theta: tuple[Fraction, ...]
+    storage: tuple[Fraction, ...]
+    compute: tuple[Fraction, ...]
+    sent: tuple[int, ...]
+    spread: tuple[Fraction, ...]
+
+    @property
+    def objective(self) -> Fraction:
+        """``ΣD``."""
+        return self.distance_cost + self.processing_cost
+
+
+def evaluate_exact(instance: Instance, home: npt.ArrayLike) -> ExactEvaluation:
+    """Evaluate without any rounding.
+
+    Every float of the instance is taken as the rational it is, and so is every Euclidean delay: it *is* the float64
+    that ``γ·√(dx² + dy²)`` gives under IEEE 754.
+    """
+    homes = [int(server) for server in checked_home(instance, home)]
+    servers = range(instance.n_servers)
+    spool = [Fraction(float(u)) for u in instance.spool]
+    storage = [Fraction(0)] * len(servers)
+    compute = [Fraction(0)] * len(servers)
+    sent = [0] * len(servers)
+    spread = [Fraction(0)] * len(servers)
+    weight = [Fraction(0)] * instance.n_clients
+
+    start = instance.members.start
+    for topic, u in enumerate(spool):
+        entries = range(start[topic], start[topic + 1])
+        members = [(int(instance.members.item[e]), int(instance.member_role[e])) for e in entries]
+        receivers = sum(role & SUBSCRIBES > 0 for _, role in members)
+        listeners = Counter(homes[m] for m, role in members if role & SUBSCRIBES)
+        publishers: Counter[int] = Counter()
+        share_at: dict[int, Fraction] = {}  # Σ 1/|R| over the publications of this topic homed at a server
+        own_share = {}
+        for m, role in members:
+            if not role & PUBLISHES:
+                continue
+            publishers[homes[m]] += 1
+            reached = receivers - (role & SUBSCRIBES > 0)
+            if reached:
+                own_share[m] = Fraction(1, reached)
+                share_at[homes[m]] = share_at.get(homes[m], Fraction(0)) + own_share[m]
+                sent[homes[m]] += 1
+                weight[m] += 1
+        heard = sum(own_share.values(), Fraction(0))
+        for m, role in members:
+            if role & SUBSCRIBES:
+                weight[m] += heard - own_share.get(m, 0)
+        for server, count in publishers.items():
+            storage[server] += u
+            compute[server] += count * u
+        for server, share in share_at.items():
+            reach = sum(
+                (count * Fraction(float(instance.server_delay[server, other])) for other, count in listeners.items()),
+                Fraction(0),
+            )
+            spread[server] += share * reach
+
+    theta = [
+        min(
+            Fraction(1),
+            Fraction(float(instance.storage[l])) / storage[l] if storage[l] else Fraction(1),
+            Fraction(float(instance.compute[l])) / compute[l] if compute[l] else Fraction(1),
+        )
+        for l in servers
+    ]
+    detour = 2 * Fraction(instance.cloud_delay)
+    distance = sum((w * Fraction(float(instance.client_delay(m, homes[m]))) for m, w in enumerate(weight)), Fraction(0))
+    processing = sum((detour * sent[l] * (1 - theta[l]) + theta[l] * spread[l] for l in servers), Fraction(0))
+    return ExactEvaluation(
+        instance.n_publications,
+        distance,
+        processing,
+        tuple(theta),
+        tuple(storage),
+        tuple(compute),
+        tuple(sent),
+        tuple(spread),
+    )

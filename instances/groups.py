@@ -1,0 +1,71 @@
+"""Ragged lists of integers in compressed (CSR) form."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from instances.errors import InputError
+
+FloatArray = npt.NDArray[np.float64]
+IntArray = npt.NDArray[np.int32]
+OffsetArray = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False)
+class Groups:
+    """Lists of integers, one after the other; read-only.
+
+    Attributes
+    ----------
+    start
+        ``start[g]`` is where list ``g`` begins in ``item``; one entry more than there are lists.
+    item
+        The entries of all lists.
+    """
+
+    start: OffsetArray
+    item: IntArray
+
+    def __post_init__(self) -> None:
+        item = np.asarray(self.item)
+        if item.size and (item.dtype.kind not in "iu" or item.min() < -(2**31) or item.max() >= 2**31):
+            raise InputError("", "expected indices that fit 32 bits")
+        object.__setattr__(self, "start", frozen(self.start, np.int64))
+        object.__setattr__(self, "item", frozen(item, np.int32))
+
+    @classmethod
+    def of(cls, lists: Iterable[Sequence[int]]) -> "Groups":
+        """Build from Python lists."""
+        kept = list(lists)
+        start = np.zeros(len(kept) + 1, np.int64)
+        np.cumsum([len(entries) for entries in kept], out=start[1:])
+        item = np.fromiter((entry for entries in kept for entry in entries), np.int32, count=int(start[-1]))
+        return cls(start, item)
+
+    def __len__(self) -> int:
+        return len(self.start) - 1
+
+    def __getitem__(self, group: int) -> IntArray:
+        return self.item[self.start[group] : self.start[group + 1]]
+
+    def __iter__(self) -> Iterator[IntArray]:
+        return (self[group] for group in range(len(self)))
+
+    @property
+    def sizes(self) -> OffsetArray:
+        """How long each list is."""
+        return np.diff(self.start)
+
+    def owner(self) -> IntArray:
+        """Return, for each entry of ``item``, the list it is in."""
+        return np.repeat(np.arange(len(self), dtype=np.int32), self.sizes)
+
+
+def frozen(values: npt.ArrayLike, dtype: npt.DTypeLike) -> npt.NDArray[Any]:
+    """Return a read-only, contiguous array of our own that nobody else can write to."""
+    array = np.array(values, dtype=dtype, order="C", copy=True)
+    array.flags.writeable = False
+    return array

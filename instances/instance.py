@@ -1,0 +1,270 @@
+"""The problem as data: clients, servers, topics, delays. Immutable and always valid."""
+
+import hashlib
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, fields
+from functools import cached_property
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from instances.checks import (
+    LARGEST_CAPACITY,
+    LARGEST_COORDINATE,
+    LARGEST_SPOOL,
+    check_members,
+    column,
+    matrix,
+    plain_parameters,
+    scalar,
+)
+from instances.errors import InputError, shown
+from instances.groups import FloatArray, Groups, IntArray, OffsetArray, frozen
+
+Index = int | npt.NDArray[np.integer[Any]]
+
+PUBLISHES = 1
+SUBSCRIBES = 2
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Instance:
+    """One topic-allocation problem; the symbols are those of docs/model.md.
+
+    Arrays are copied on construction and read-only afterwards. Wrong values raise :class:`InputError`, which names the
+    field as the file format spells it.
+
+    Attributes
+    ----------
+    name
+        What people call it; no part of the content hash.
+    cloud_delay
+        ``dC``, one way to the cloud, in ms.
+    delay_per_km
+        ``γ``, in ms per km.
+    server_x, server_y, client_x, client_y
+        Positions in km.
+    storage, compute
+        ``A`` and ``B``, per server.
+    spool
+        ``u``, per topic.
+    publishers, subscribers
+        ``P`` and ``S``: for each topic its clients, in the order that sequential heuristics follow.
+    client_server_delay, server_server_delay
+        Measured delays (``M×L``, ``L×L``, possibly asymmetric) that replace ``γ`` times the distance; or None.
+    parameters
+        How the instance was made; free JSON, no part of the content hash.
+    """
+
+    name: str = ""
+    cloud_delay: float
+    delay_per_km: float
+    server_x: FloatArray
+    server_y: FloatArray
+    storage: FloatArray
+    compute: FloatArray
+    client_x: FloatArray
+    client_y: FloatArray
+    spool: FloatArray
+    publishers: Groups
+    subscribers: Groups
+    client_server_delay: FloatArray | None = None
+    server_server_delay: FloatArray | None = None
+    parameters: Mapping[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        put: Callable[[str, object], None] = lambda name, value: object.__setattr__(self, name, value)  # noqa: E731
+        if not isinstance(self.name, str):
+            raise InputError("name", f"expected text, got {shown(self.name)}")
+        put("cloud_delay", scalar("cloud_delay", self.cloud_delay))
+        put("delay_per_km", scalar("delay_per_km", self.delay_per_km))
+
+        for name, label in (("server_x", "servers.x"), ("client_x", "clients.x")):
+            put(name, column(label, getattr(self, name), None, -LARGEST_COORDINATE, LARGEST_COORDINATE))
+            if not len(getattr(self, name)):
+                raise InputError(label, "expected at least one entry, got none")
+        servers, clients = len(self.server_x), len(self.client_x)
+        put("server_y", column("servers.y", self.server_y, servers, -LARGEST_COORDINATE, LARGEST_COORDINATE))
+        put("client_y", column("clients.y", self.client_y, clients, -LARGEST_COORDINATE, LARGEST_COORDINATE))
+        put("storage", column("servers.storage", self.storage, servers, 0, LARGEST_CAPACITY))
+        put("compute", column("servers.compute", self.compute, servers, 0, LARGEST_CAPACITY))
+
+        if not len(self.publishers):
+            raise InputError("topics", "expected at least one topic, got none")
+        if len(self.publishers) != len(self.subscribers):
+            lists = f"{len(self.publishers)} and {len(self.subscribers)}"
+            raise InputError("topics", f"expected publishers and subscribers for every topic, got {lists} lists")
+        put("spool", column("topics", self.spool, len(self.publishers), 0, LARGEST_SPOOL, entry="topics[{}].spool"))
+        check_members("publishers", self.publishers, clients)
+        check_members("subscribers", self.subscribers, clients)
+        empty = (self.publishers.sizes == 0) & (self.subscribers.sizes == 0)
+        if empty.any():
+            raise InputError(
+                f"topics[{int(empty.argmax())}]", "expected at least one publisher or subscriber, got none"
+            )
+
+        if self.client_server_delay is not None:
+            put("client_server_delay", matrix("client_server_delay", self.client_server_delay, clients, servers))
+        if self.server_server_delay is not None:
+            delay = matrix("server_server_delay", self.server_server_delay, servers, servers)
+            if delay.diagonal().any():
+                worst = int(np.flatnonzero(delay.diagonal())[0])
+                raise InputError(
+                    f"server_server_delay[{worst}][{worst}]",
+                    f"expected 0 from a server to itself, got {shown(float(delay[worst, worst]))}",
+                )
+            put("server_server_delay", delay)
+        put("parameters", MappingProxyType(plain_parameters(self.parameters)))
+
+    def __reduce__(self) -> tuple[Callable[..., "Instance"], tuple[dict[str, Any]]]:
+        # Pickled arrays come back writable and a mapping proxy does not pickle at all: build anew instead.
+        content = {spec.name: getattr(self, spec.name) for spec in fields(self)}
+        return _rebuild, (content | {"parameters": dict(self.parameters)},)
+
+    def __repr__(self) -> str:
+        size = f"{self.n_clients} clients, {self.n_servers} servers, {self.n_topics} topics"
+        return f"<Instance {self.name or self.hash[:12]}: {size}>"
+
+    @property
+    def n_clients(self) -> int:
+        """``M``."""
+        return len(self.client_x)
+
+    @property
+    def n_servers(self) -> int:
+        """``L``."""
+        return len(self.server_x)
+
+    @property
+    def n_topics(self) -> int:
+        """``N``."""
+        return len(self.spool)
+
+    @cached_property
+    def hash(self) -> str:
+        """SHA-256 of everything that decides a cost or a heuristic's path, the order of topics and members included."""
+        digest = hashlib.sha256(b"relocbench-instance/1")
+        for spec in fields(self):
+            value = getattr(self, spec.name)
+            if spec.name in ("name", "parameters"):
+                continue
+            arrays = (value.start, value.item) if isinstance(value, Groups) else () if value is None else (value,)
+            digest.update(f"|{spec.name}:{len(arrays)}".encode())
+            for array in arrays:
+                wide = np.asarray(array).astype("<i8" if np.asarray(array).dtype.kind == "i" else "<f8")
+                # Adding zero makes -0.0 into 0.0, which is the same number.
+                digest.update(f"|{wide.shape}|".encode() + (wide + 0).tobytes())
+        return digest.hexdigest()
+
+    @cached_property
+    def _memberships(self) -> tuple[Groups, npt.NDArray[np.int8]]:
+        publisher_topic, subscriber_topic = self.publishers.owner(), self.subscribers.owner()
+        publisher_key = publisher_topic.astype(np.int64) * self.n_clients + self.publishers.item
+        subscriber_key = subscriber_topic.astype(np.int64) * self.n_clients + self.subscribers.item
+        both = np.isin(publisher_key, subscriber_key, assume_unique=True)
+        only_subscribes = ~np.isin(subscriber_key, publisher_key, assume_unique=True)
+
+        topic = np.concatenate([publisher_topic, subscriber_topic[only_subscribes]])
+        client = np.concatenate([self.publishers.item, self.subscribers.item[only_subscribes]])
+        role = np.full(len(topic), SUBSCRIBES, np.int8)
+        role[: len(both)] = np.where(both, PUBLISHES | SUBSCRIBES, PUBLISHES)
+        # Stable: within a topic the publishers stay first, each list in its own order.
+        order = np.argsort(topic, kind="stable")
+        start = np.zeros(self.n_topics + 1, np.int64)
+        np.cumsum(np.bincount(topic, minlength=self.n_topics), out=start[1:])
+        return Groups(start, client[order]), frozen(role[order], np.int8)
+
+    @property
+    def members(self) -> Groups:
+        """``C``: for each topic its publishers, then those who only subscribe, both in their given order."""
+        return self._memberships[0]
+
+    @property
+    def member_role(self) -> npt.NDArray[np.int8]:
+        """For each entry of ``members``: PUBLISHES, SUBSCRIBES or both (``|``)."""
+        return self._memberships[1]
+
+    @cached_property
+    def _client_side(self) -> tuple[Groups, npt.NDArray[np.int8]]:
+        order = np.argsort(self.members.item, kind="stable")
+        start = np.zeros(self.n_clients + 1, np.int64)
+        np.cumsum(np.bincount(self.members.item, minlength=self.n_clients), out=start[1:])
+        return Groups(start, self.members.owner()[order]), frozen(self.member_role[order], np.int8)
+
+    @property
+    def topics(self) -> Groups:
+        """For each client the topics it is in, ascending."""
+        return self._client_side[0]
+
+    @property
+    def topic_role(self) -> npt.NDArray[np.int8]:
+        """For each entry of ``topics``: PUBLISHES, SUBSCRIBES or both (``|``)."""
+        return self._client_side[1]
+
+    @cached_property
+    def receivers(self) -> IntArray:
+        """``|R|`` for each entry of ``topics`` that publishes (subscribers but itself), 0 for the others."""
+        subscribers = self.subscribers.sizes[self.topics.item] - (self.topic_role == (PUBLISHES | SUBSCRIBES))
+        return frozen(np.where(self.topic_role & PUBLISHES, subscribers, 0), np.int32)
+
+    @cached_property
+    def client_publications(self) -> OffsetArray:
+        """``f``: how many publications (topics with a receiver) each client has."""
+        counts = np.bincount(self.topics.owner()[self.receivers > 0], minlength=self.n_clients)
+        return frozen(counts, np.int64)
+
+    @property
+    def n_publications(self) -> int:
+        """``I``: publications with at least one receiver."""
+        return int(np.count_nonzero(self.receivers))
+
+    @cached_property
+    def client_weight(self) -> FloatArray:
+        """``w``: how often the client's own delay ``dH`` enters the objective."""
+        owner, topic = self.topics.owner(), self.topics.item
+        share = np.zeros(len(topic))
+        np.divide(1.0, self.receivers, out=share, where=self.receivers > 0)
+        heard = np.bincount(topic, share, self.n_topics)[topic] - share  # what the topic's other publishers send
+        subscribes = (self.topic_role & SUBSCRIBES) > 0
+        weight = self.client_publications + np.bincount(owner, np.where(subscribes, heard, 0.0), self.n_clients)
+        return frozen(weight, np.float64)
+
+    @cached_property
+    def client_demand(self) -> FloatArray:
+        """``U``: the summed spool of the topics each client publishes to."""
+        publishes = (self.topic_role & PUBLISHES) > 0
+        spools = np.where(publishes, self.spool[self.topics.item], 0.0)
+        return frozen(np.bincount(self.topics.owner(), spools, self.n_clients), np.float64)
+
+    @cached_property
+    def server_delay(self) -> FloatArray:
+        """``dS``, as given or ``γ`` times the distance."""
+        if self.server_server_delay is not None:
+            return self.server_server_delay
+        every = np.arange(self.n_servers)
+        delay = _euclid(self, self.server_x, self.server_y, every[:, None], every[None, :])
+        return frozen(delay, np.float64)
+
+    def client_delay(self, client: Index, server: Index) -> FloatArray:
+        """Return ``dH`` for clients and servers given by index (the two broadcast)."""
+        if self.client_server_delay is not None:
+            return np.asarray(self.client_server_delay[client, server], np.float64)
+        return _euclid(self, self.client_x, self.client_y, client, server)
+
+    @cached_property
+    def cloud_is_far(self) -> bool:
+        """Whether ``2·dC ≥ max dS``: then more local processing never costs more (docs/model.md, fact 1)."""
+        return bool(2 * self.cloud_delay >= self.server_delay.max())
+
+
+def _rebuild(content: dict[str, Any]) -> Instance:
+    return Instance(**content)
+
+
+def _euclid(instance: Instance, x: FloatArray, y: FloatArray, point: Index, server: Index) -> FloatArray:
+    """Return ``γ·√(dx² + dy²)``, each step rounded as IEEE 754 says: the number *is* the delay, everywhere."""
+    dx = x[point] - instance.server_x[server]
+    dy = y[point] - instance.server_y[server]
+    return np.asarray(instance.delay_per_km * np.sqrt(dx * dx + dy * dy), np.float64)

@@ -1,0 +1,153 @@
+"""Instances in files: JSON (``.json``, ``.json.gz``) and Parquet (one instance a row)."""
+
+import gzip
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from instances.errors import InputError, shown
+from instances.groups import Groups
+from instances.instance import Instance
+from instances.json_fields import Fields, read_object, whole_numbers
+from instances.writing import written_whole
+
+FORMAT = "relocbench-instance/1"
+KNOWN = (
+    "format",
+    "name",
+    "cloud_delay",
+    "delay_per_km",
+    "servers",
+    "clients",
+    "topics",
+    "client_server_delay",
+    "server_server_delay",
+    "parameters",
+)
+
+
+def read_instance(path: str | Path) -> Instance:
+    """Read one instance.
+
+    A Parquet file with several instances takes the name of one behind a ``#``: ``family.parquet#paper-s10-3``.
+    """
+    text, _, name = str(path).partition("#")
+    if not text.endswith(".parquet") or Path(path).exists():
+        text, name = str(path), ""
+    found = [instance for instance in read_instances(text) if not name or instance.name == name]
+    if len(found) == 1:
+        return found[0]
+    if name:
+        raise InputError(text, f"expected one instance named {shown(name)}, found {len(found)}")
+    raise InputError(text, f"expected one instance, found {len(found)}; name one: {text}#{found[0].name}")
+
+
+def read_instances(path: str | Path) -> Iterator[Instance]:
+    """Read every instance of a file, one after the other."""
+    path = Path(path)
+    try:
+        if path.suffix == ".parquet":
+            from instances.parquet_file import read_rows
+
+            yield from read_rows(path)
+        else:
+            yield _from_json(path)
+    except InputError as error:
+        raise error.inside(str(path)) from error
+
+
+def write_instance(instance: Instance, path: str | Path) -> None:
+    """Write one instance; the ending of the path (``.json``, ``.json.gz``, ``.parquet``) decides the format."""
+    path = Path(path)
+    if path.suffix == ".parquet":
+        from instances.parquet_file import write_rows
+
+        write_rows([instance], path)
+        return
+    check_json_path(path)
+    content = to_json(instance).encode()
+    with written_whole(path) as temporary:
+        # Neither name nor time goes into the gzip header: the same instance is the same bytes.
+        temporary.write_bytes(gzip.compress(content, mtime=0) if path.suffix == ".gz" else content)
+
+
+def check_json_path(path: Path) -> None:
+    """Refuse a path whose ending names no format."""
+    if not path.name.endswith((".json", ".json.gz")):
+        raise InputError(str(path), "expected a name ending in .json, .json.gz or .parquet")
+
+
+def to_json(instance: Instance) -> str:
+    """Return the instance as JSON: floats in the shortest form that reads back the same, one topic a line."""
+
+    def line(name: str, value: Any) -> str:
+        return f"{json.dumps(name)}: {json.dumps(value)}"
+
+    topics = ",\n".join(
+        "  " + json.dumps({"spool": float(u), "publishers": p.tolist(), "subscribers": s.tolist()})
+        for u, p, s in zip(instance.spool, instance.publishers, instance.subscribers, strict=True)
+    )
+    servers = {
+        "x": instance.server_x.tolist(),
+        "y": instance.server_y.tolist(),
+        "storage": instance.storage.tolist(),
+        "compute": instance.compute.tolist(),
+    }
+    parts = [
+        line("format", FORMAT),
+        line("name", instance.name),
+        line("cloud_delay", instance.cloud_delay),
+        line("delay_per_km", instance.delay_per_km),
+        line("servers", servers),
+        line("clients", {"x": instance.client_x.tolist(), "y": instance.client_y.tolist()}),
+        f'"topics": [\n{topics}]',
+    ]
+    if instance.client_server_delay is not None:
+        parts.append(line("client_server_delay", instance.client_server_delay.tolist()))
+    if instance.server_server_delay is not None:
+        parts.append(line("server_server_delay", instance.server_server_delay.tolist()))
+    if instance.parameters:
+        parts.append(line("parameters", dict(instance.parameters)))
+    return "{" + ",\n ".join(parts) + "}\n"
+
+
+def _from_json(path: Path) -> Instance:
+    check_json_path(path)
+    fields = read_object(path, FORMAT, KNOWN)
+    servers = Fields(fields.any("servers"), "servers", ("x", "y", "storage", "compute"))
+    clients = Fields(fields.any("clients"), "clients", ("x", "y"))
+    topics = [
+        Fields(topic, f"topics[{n}]", ("spool", "publishers", "subscribers"))
+        for n, topic in enumerate(fields.list("topics"))
+    ]
+    return Instance(
+        name=fields.text("name") if "name" in fields else "",
+        cloud_delay=fields.number("cloud_delay"),
+        delay_per_km=fields.number("delay_per_km"),
+        server_x=servers.numbers("x"),
+        server_y=servers.numbers("y"),
+        storage=servers.numbers("storage"),
+        compute=servers.numbers("compute"),
+        client_x=clients.numbers("x"),
+        client_y=clients.numbers("y"),
+        spool=np.array([topic.number("spool") for topic in topics], np.float64),
+        publishers=_members(topics, "publishers"),
+        subscribers=_members(topics, "subscribers"),
+        client_server_delay=fields.matrix("client_server_delay") if "client_server_delay" in fields else None,
+        server_server_delay=fields.matrix("server_server_delay") if "server_server_delay" in fields else None,
+        parameters=fields.any("parameters") if "parameters" in fields else {},
+    )
+
+
+def _members(topics: list[Fields], kind: str) -> Groups:
+    lists = [topic.list(kind) for topic in topics]
+    for topic, members in zip(topics, lists, strict=True):
+        whole = whole_numbers(members, f"{topic.label(kind)}[{{}}]")
+        # The rest of the check needs the number of clients; this much keeps the ids within 32 bits.
+        if len(whole) and (whole.min() < 0 or whole.max() >= 2**31):
+            where = int(((whole < 0) | (whole >= 2**31)).argmax())
+            raise InputError(f"{topic.label(kind)}[{where}]", f"expected a client, got {whole[where]}")
+    return Groups.of(lists)

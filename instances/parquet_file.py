@@ -1,0 +1,179 @@
+"""Families of instances in Parquet: one row each, lists for columns."""
+
+import json
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from instances.errors import InputError, shown
+from instances.groups import FloatArray, Groups
+from instances.instance import Instance
+from instances.writing import written_whole
+
+FORMAT = "relocbench-instance/1"
+NUMBERS = pa.list_(pa.float64())
+MEMBERS = pa.list_(pa.list_(pa.int32()))
+SCHEMA = pa.schema(
+    [
+        pa.field("format", pa.string(), nullable=False),
+        pa.field("name", pa.string(), nullable=False),
+        pa.field("hash", pa.string(), nullable=False),
+        pa.field("cloud_delay", pa.float64(), nullable=False),
+        pa.field("delay_per_km", pa.float64(), nullable=False),
+        pa.field("server_x", NUMBERS, nullable=False),
+        pa.field("server_y", NUMBERS, nullable=False),
+        pa.field("storage", NUMBERS, nullable=False),
+        pa.field("compute", NUMBERS, nullable=False),
+        pa.field("client_x", NUMBERS, nullable=False),
+        pa.field("client_y", NUMBERS, nullable=False),
+        pa.field("spool", NUMBERS, nullable=False),
+        pa.field("publishers", MEMBERS, nullable=False),
+        pa.field("subscribers", MEMBERS, nullable=False),
+        pa.field("client_server_delay", NUMBERS),  # row by row
+        pa.field("server_server_delay", NUMBERS),
+        pa.field("parameters", pa.string(), nullable=False),  # JSON
+    ]
+)
+COLUMNS = ("server_x", "server_y", "storage", "compute", "client_x", "client_y", "spool")
+
+
+def write_rows(instances: Iterable[Instance], path: str | Path) -> int:
+    """Write instances, a row group each so that one of them can be read without the others; return how many."""
+    count = 0
+    with written_whole(path) as temporary, pq.ParquetWriter(temporary, SCHEMA, compression="zstd") as writer:
+        for instance in instances:
+            writer.write_table(to_row(instance))
+            count += 1
+    return count
+
+
+def to_row(instance: Instance) -> pa.Table:
+    """Return an instance as a table of one row."""
+    values: dict[str, Any] = {
+        "format": FORMAT,
+        "name": instance.name,
+        "hash": instance.hash,
+        "cloud_delay": instance.cloud_delay,
+        "delay_per_km": instance.delay_per_km,
+        "parameters": json.dumps(dict(instance.parameters)),
+    }
+    arrays = {name: pa.array([value], SCHEMA.field(name).type) for name, value in values.items()}
+    arrays |= {name: _one_list(pa.array(getattr(instance, name))) for name in COLUMNS}
+    for name in ("publishers", "subscribers"):
+        groups: Groups = getattr(instance, name)
+        inner = pa.ListArray.from_arrays(pa.array(groups.start.astype(np.int32)), pa.array(groups.item))
+        arrays[name] = _one_list(inner)
+    for name in ("client_server_delay", "server_server_delay"):
+        matrix: FloatArray | None = getattr(instance, name)
+        arrays[name] = pa.nulls(1, NUMBERS) if matrix is None else _one_list(pa.array(matrix.ravel()))
+    return pa.table([arrays[field.name] for field in SCHEMA], schema=SCHEMA)
+
+
+def _one_list(values: pa.Array) -> pa.Array:
+    return pa.ListArray.from_arrays(pa.array([0, len(values)], pa.int32()), values)
+
+
+def read_rows(path: Path) -> Iterator[Instance]:
+    """Read instances one after the other; whatever the file turns out to be, errors say row and column."""
+    try:
+        file = pq.ParquetFile(path)
+    except (pa.ArrowException, OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or " ".join(str(error).split())[:120]
+        raise InputError("", f"not a readable Parquet file ({reason})") from error
+    with file:
+        found = file.schema_arrow
+        for field in SCHEMA:
+            if field.name not in found.names:
+                raise InputError(field.name, f"the column is missing; expected type {field.type}")
+            # Other writers name the entries of a list otherwise, or use wider integers; only the shape counts.
+            if not _similar(found.field(field.name).type, field.type):
+                raise InputError(field.name, f"expected type {field.type}, got {found.field(field.name).type}")
+        if file.metadata.num_rows == 0:
+            raise InputError("", "expected at least one instance, the file has no rows")
+        number = 0
+        for group in range(file.num_row_groups):
+            try:
+                table = file.read_row_group(group, columns=SCHEMA.names)
+            except (pa.ArrowException, OSError, ValueError) as error:
+                reason = " ".join(str(error).split())[:120]
+                raise InputError(f"row group {group}", f"cannot be read ({reason})") from error
+            for row in range(len(table)):
+                try:
+                    yield _from_row({name: table[name][row] for name in SCHEMA.names})
+                except InputError as error:
+                    raise error.inside(f"row {number}") from error
+                number += 1
+
+
+def _similar(found: pa.DataType, wanted: pa.DataType) -> bool:
+    if pa.types.is_list(wanted):
+        return (pa.types.is_list(found) or pa.types.is_large_list(found)) and _similar(
+            found.value_type, wanted.value_type
+        )
+    if pa.types.is_integer(wanted):
+        return bool(pa.types.is_signed_integer(found))
+    if pa.types.is_string(wanted):
+        return bool(pa.types.is_string(found) or pa.types.is_large_string(found))
+    return bool(found == wanted)
+
+
+def _from_row(row: dict[str, pa.Scalar]) -> Instance:
+    for field in SCHEMA:
+        if not field.nullable and not row[field.name].is_valid:
+            raise InputError(field.name, "is missing (null)")
+    stated = row["format"].as_py()
+    if stated != FORMAT:
+        raise InputError("format", f'expected "{FORMAT}", got {shown(stated)}')
+    columns = {name: _numbers(name, row[name]) for name in COLUMNS}
+    servers = len(columns["server_x"])
+    try:
+        parameters = json.loads(row["parameters"].as_py())
+    except (ValueError, RecursionError) as error:
+        raise InputError("parameters", f"expected JSON ({error})") from error
+    instance = Instance(
+        name=row["name"].as_py(),
+        cloud_delay=row["cloud_delay"].as_py(),
+        delay_per_km=row["delay_per_km"].as_py(),
+        **columns,
+        publishers=_members("publishers", row["publishers"]),
+        subscribers=_members("subscribers", row["subscribers"]),
+        client_server_delay=_matrix("client_server_delay", row["client_server_delay"], servers),
+        server_server_delay=_matrix("server_server_delay", row["server_server_delay"], servers),
+        parameters=parameters,
+    )
+    if instance.hash != row["hash"].as_py():
+        raise InputError("hash", f"the content has {instance.hash[:16]}…, got {shown(row['hash'].as_py(), 18)}")
+    return instance
+
+
+def _numbers(name: str, cell: pa.Scalar) -> FloatArray:
+    if cell.values.null_count:
+        raise InputError(name, "expected numbers, got a null among them")
+    return np.asarray(cell.values.to_numpy(zero_copy_only=False), np.float64)
+
+
+def _matrix(name: str, cell: pa.Scalar, columns: int) -> FloatArray | None:
+    if not cell.is_valid:
+        return None
+    flat = _numbers(name, cell)
+    if columns == 0 or len(flat) % columns:
+        raise InputError(name, f"expected rows of {columns} numbers, got {len(flat)} numbers")
+    return flat.reshape(-1, columns)
+
+
+def _members(name: str, cell: pa.Scalar) -> Groups:
+    lists = cell.values
+    flat = lists.flatten()
+    if lists.null_count or flat.null_count:
+        raise InputError(name, "expected lists of clients, got a null among them")
+    start = np.zeros(len(lists) + 1, np.int64)
+    np.cumsum(pc.list_value_length(lists).to_numpy(zero_copy_only=False), out=start[1:])
+    try:
+        return Groups(start, flat.to_numpy(zero_copy_only=False))
+    except InputError as error:
+        raise InputError(name, error.problem) from error
