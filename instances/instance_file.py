@@ -117,11 +117,11 @@ def to_json(instance: Instance) -> str:
 def _from_json(path: Path) -> Instance:
     check_json_path(path)
     fields = read_object(path, FORMAT, KNOWN)
-    servers = Fields(fields.any("servers"), "servers", ("x", "y", "storage", "compute"))
-    clients = Fields(fields.any("clients"), "clients", ("x", "y"))
+    servers = Fields(fields.value("servers"), "servers", ("x", "y", "storage", "compute"))
+    clients = Fields(fields.value("clients"), "clients", ("x", "y"))
     topics = [
         Fields(topic, f"topics[{n}]", ("spool", "publishers", "subscribers"))
-        for n, topic in enumerate(fields.list("topics"))
+        for n, topic in enumerate(fields.entries("topics"))
     ]
     return Instance(
         name=fields.text("name") if "name" in fields else "",
@@ -138,12 +138,12 @@ def _from_json(path: Path) -> Instance:
         subscribers=_members(topics, "subscribers"),
         client_server_delay=fields.matrix("client_server_delay") if "client_server_delay" in fields else None,
         server_server_delay=fields.matrix("server_server_delay") if "server_server_delay" in fields else None,
-        parameters=fields.any("parameters") if "parameters" in fields else {},
+        parameters=fields.value("parameters") if "parameters" in fields else {},
     )
 
 
 def _members(topics: list[Fields], kind: str) -> Groups:
-    lists = [topic.list(kind) for topic in topics]
+    lists = [topic.entries(kind) for topic in topics]
     for topic, members in zip(topics, lists, strict=True):
         whole = whole_numbers(members, f"{topic.label(kind)}[{{}}]")
         # The rest of the check needs the number of clients; this much keeps the ids within 32 bits.

@@ -46,7 +46,7 @@ class Fields:
         """Return the full name of a field."""
         return f"{self._label}.{name}" if self._label else name
 
-    def any(self, name: str) -> Any:
+    def value(self, name: str) -> Any:
         """Return a field of whatever type."""
         if name not in self._values:
             raise InputError(self.label(name), "is missing")
@@ -54,40 +54,40 @@ class Fields:
 
     def text(self, name: str) -> str:
         """Return a string."""
-        value = self.any(name)
+        value = self.value(name)
         if not isinstance(value, str):
             raise InputError(self.label(name), f"expected text, got {shown(value)}")
         return value
 
     def number(self, name: str) -> float:
         """Return a finite number."""
-        return float(self._floats(name, [self.any(name)], self.label(name))[0])
+        return float(self._floats(name, [self.value(name)], self.label(name))[0])
 
     def integer(self, name: str) -> int:
         """Return a whole number that fits 64 bits."""
-        value = self.any(name)
+        value = self.value(name)
         if type(value) is not int or not -(2**63) <= value < 2**63:
             raise InputError(self.label(name), f"expected a whole number, got {shown(value)}")
         return value
 
-    def list(self, name: str) -> list[Any]:
+    def entries(self, name: str) -> list[Any]:
         """Return a list of whatever."""
-        value = self.any(name)
+        value = self.value(name)
         if not isinstance(value, list):
             raise InputError(self.label(name), f"expected a list, got {shown(value)}")
         return value
 
     def numbers(self, name: str) -> FloatArray:
         """Return a list of finite numbers."""
-        return self._floats(name, self.list(name), f"{self.label(name)}[{{}}]")
+        return self._floats(name, self.entries(name), f"{self.label(name)}[{{}}]")
 
     def integers(self, name: str) -> npt.NDArray[np.int64]:
         """Return a list of whole numbers."""
-        return whole_numbers(self.list(name), f"{self.label(name)}[{{}}]")
+        return whole_numbers(self.entries(name), f"{self.label(name)}[{{}}]")
 
     def matrix(self, name: str) -> FloatArray:
         """Return a list of lists of numbers, all of one length."""
-        rows = self.list(name)
+        rows = self.entries(name)
         for index, row in enumerate(rows):
             if not isinstance(row, list):
                 raise InputError(f"{self.label(name)}[{index}]", f"expected a list, got {shown(row)}")

@@ -13,9 +13,9 @@ import pyarrow.parquet as pq
 from instances.errors import InputError, shown
 from instances.groups import FloatArray, Groups
 from instances.instance import Instance
+from instances.instance_file import FORMAT
 from instances.writing import written_whole
 
-FORMAT = "relocbench-instance/1"
 NUMBERS = pa.list_(pa.float64())
 MEMBERS = pa.list_(pa.list_(pa.int32()))
 SCHEMA = pa.schema(

@@ -1,0 +1,10 @@
+"""NS: the nearest server, the paper's baseline that is best on distance."""
+
+from instances.instance import Instance
+from instances.nearest import nearest_server
+from instances.solution import Solution
+
+
+def solve(instance: Instance, *, seed: int, time_limit: float) -> Solution:
+    """Give every client the server with the least delay to it; ties go to the lowest index."""
+    return Solution(nearest_server(instance))

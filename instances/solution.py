@@ -1,0 +1,28 @@
+"""What every method returns."""
+
+import math
+from dataclasses import dataclass
+
+from instances.groups import IntArray
+
+
+@dataclass(frozen=True, eq=False)
+class Solution:
+    """An assignment and what its method says of it; never its cost, which only the evaluator states.
+
+    Attributes
+    ----------
+    home
+        One server per client.
+    bound
+        A proven lower bound on ``ΣD``; ``-inf`` where the method proves nothing.
+    status
+        ``optimal``, ``feasible`` or ``time_limit``.
+    trace
+        Progress as (seconds, incumbent, bound).
+    """
+
+    home: IntArray
+    bound: float = -math.inf
+    status: str = "feasible"
+    trace: tuple[tuple[float, float, float], ...] = ()

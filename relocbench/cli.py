@@ -1,0 +1,55 @@
+"""The command ``relocbench``: one module below ``commands`` for each word, and what other rooms register."""
+
+import importlib.metadata
+import os
+import sys
+from typing import Annotated
+
+import typer
+
+from relocbench.commands import describe, evaluate, families, generate, info, methods, solve
+from relocbench.version import __version__
+
+app = typer.Typer(
+    help="Exact-versus-heuristic workbench for topic allocation on edge servers.",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+for command in (generate, describe, solve, evaluate, families, methods, info):
+    app.command(command.__name__.rpartition(".")[2])(command.run)
+for point in importlib.metadata.entry_points(group="relocbench.commands"):
+    app.command(point.name)(point.load())
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"relocbench {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _common(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version and stop.")
+    ] = False,
+) -> None:
+    pass
+
+
+def main() -> None:
+    """Run the command; wrong input is one line and exit 2, never a traceback."""
+    from instances.errors import InputError
+
+    try:
+        app()
+    except InputError as error:
+        print(f"relocbench: {error}", file=sys.stderr)
+        sys.exit(2)
+    except KeyboardInterrupt:
+        print("relocbench: interrupted", file=sys.stderr)
+        sys.exit(130)
+    except BrokenPipeError:
+        # The reader (head, less) has seen enough; keep Python from complaining once more while it shuts down.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(0)

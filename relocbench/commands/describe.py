@@ -1,0 +1,51 @@
+"""``relocbench describe``."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from relocbench.terminal import print_json
+
+
+def run(
+    instance: Annotated[Path, typer.Argument(help="Instance file (or family.parquet#name).")],
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+) -> None:
+    """Say what an instance is: its sizes, its hash, how capacities relate to demand.
+
+    Example: relocbench describe inst.json
+    """
+    from instances.instance_file import read_instance
+    from instances.regimes import classify
+
+    read = read_instance(instance)
+    regime = classify(read)
+    found = {
+        "name": read.name,
+        "hash": read.hash,
+        "clients": read.n_clients,
+        "servers": read.n_servers,
+        "topics": read.n_topics,
+        "memberships": len(read.members.item),
+        "publications": read.n_publications,
+        "topic_sizes": [int(read.members.sizes.min()), int(read.members.sizes.max())],
+        "topics_per_client": [int(read.topics.sizes.min()), int(read.topics.sizes.max())],
+        "total_storage": float(read.storage.sum()),
+        "total_compute": float(read.compute.sum()),
+        "spool_once": float(read.spool[read.publishers.sizes > 0].sum()),
+        "compute_demand": float(read.publishers.sizes @ read.spool),
+        "explicit_delays": [
+            name for name in ("client_server_delay", "server_server_delay") if getattr(read, name) is not None
+        ],
+        "cloud_is_far": read.cloud_is_far,
+        "regime": regime.kind,
+        "regime_reason": regime.reason,
+    }
+    if as_json:
+        print_json(found)
+        return
+    width = max(map(len, found))
+    for name, value in found.items():
+        shown = " to ".join(map(str, value)) if name.startswith("topic") and isinstance(value, list) else value
+        print(f"{name:<{width}}  {', '.join(shown) or 'none' if isinstance(shown, list) else shown}")

@@ -1,0 +1,76 @@
+"""``relocbench evaluate``."""
+
+import sys
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from relocbench.terminal import print_json, print_table
+
+
+def run(
+    instance: Annotated[Path, typer.Argument(help="Instance file (or family.parquet#name).")],
+    solution: Annotated[Path, typer.Argument(help="Solution file.")],
+    exact: Annotated[bool, typer.Option("--exact", help="Add ΣD as an exact fraction.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+) -> None:
+    """Compute what an assignment costs, and check what its file claims.
+
+    Exit 1 if the file's objective is not what the evaluator finds, or its bound exceeds it.
+
+    Example: relocbench evaluate inst.json sol.json --json
+    """
+    from instances.evaluation import evaluate
+    from instances.exact import evaluate_exact
+    from instances.instance_file import read_instance
+    from instances.solution_file import read_solution
+    from relocbench.solving import ROUNDING
+
+    problem = read_instance(instance)
+    stored = read_solution(solution, problem)
+    cost = evaluate(problem, stored.home)
+    answer: dict[str, Any] = {
+        "Y": cost.y,
+        "Y1": cost.y1,
+        "Y2": cost.y2,
+        "objective": cost.objective,
+        "publications": cost.n_publications,
+        "theta": cost.theta.tolist(),
+        "storage": cost.storage.tolist(),
+        "compute": cost.compute.tolist(),
+        "sent": cost.sent.tolist(),
+        "spread": cost.spread.tolist(),
+    }
+    if exact:
+        answer["exact_objective"] = str(evaluate_exact(problem, stored.home).objective)
+    if as_json:
+        print_json(answer)
+    else:
+        print(f"Y = {cost.y:.9g}   Y1 = {cost.y1:.9g}   Y2 = {cost.y2:.9g}")
+        print(f"ΣD = {cost.objective:.12g} over {cost.n_publications} publications")
+        if exact:
+            print(f"ΣD = {answer['exact_objective']} exactly")
+        rows = [
+            (
+                str(l),
+                f"{cost.theta[l]:.4f}",
+                f"{cost.storage[l]:g} / {problem.storage[l]:g}",
+                f"{cost.compute[l]:g} / {problem.compute[l]:g}",
+                f"{cost.sent[l]:g}",
+                f"{cost.spread[l]:.4g}",
+            )
+            for l in range(problem.n_servers)
+        ]
+        columns = ("server", "θ", "storage a / A", "compute v / B", "sent F", "spread Q")
+        print_table("Servers", columns, rows, columns)
+
+    wrong = False
+    if abs(stored.objective - cost.objective) > ROUNDING * max(1.0, cost.objective):
+        wrong = True
+        print(f"relocbench: {solution}: objective: claims {stored.objective}, it is {cost.objective}", file=sys.stderr)
+    if stored.bound is not None and stored.bound > cost.objective + ROUNDING * max(1.0, cost.objective):
+        wrong = True
+        print(f"relocbench: {solution}: bound: {stored.bound} is above the objective {cost.objective}", file=sys.stderr)
+    if wrong:
+        raise typer.Exit(1)

@@ -1,0 +1,125 @@
+"""``relocbench generate``."""
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from relocbench.terminal import print_json, progress
+
+FIELD = "The family's parameters"
+REAL = "Real people and places"
+
+
+def run(
+    family: Annotated[str, typer.Option(help="Which family; `relocbench families` lists them.")],
+    out: Annotated[
+        Path, typer.Option(help="NAME.json, NAME.json.gz, NAME.parquet, or a folder for one JSON file each.")
+    ],
+    seed: Annotated[
+        str | None, typer.Option(help="Which replicates: 3, 0-9 or 1,4,7. Default: all of the family's.")
+    ] = None,
+    sigma: Annotated[float | None, typer.Option(help="Spread of a topic's members, km.", rich_help_panel=FIELD)] = None,
+    topics: Annotated[int | None, typer.Option(help="N.", rich_help_panel=FIELD)] = None,
+    servers: Annotated[int | None, typer.Option(help="L.", rich_help_panel=FIELD)] = None,
+    servers_at: Annotated[
+        str | None, typer.Option(help="grid, random or auto (a grid if L is a square).", rich_help_panel=FIELD)
+    ] = None,
+    spool_per_member: Annotated[
+        float | None, typer.Option("--spool-per-member", "-p", help="p, so that u = p·|C|.", rich_help_panel=FIELD)
+    ] = None,
+    storage: Annotated[float | None, typer.Option(help="A of every server.", rich_help_panel=FIELD)] = None,
+    compute: Annotated[float | None, typer.Option(help="B of every server.", rich_help_panel=FIELD)] = None,
+    clients: Annotated[int | None, typer.Option(help="M (family small).", rich_help_panel=FIELD)] = None,
+    regime: Annotated[
+        str | None, typer.Option(help="loose, scarce or overloaded (families tiny, small).", rich_help_panel=FIELD)
+    ] = None,
+    set_: Annotated[
+        list[str] | None,
+        typer.Option("--set", metavar="NAME=VALUE", help="Any other parameter; repeatable.", rich_help_panel=FIELD),
+    ] = None,
+    social: Annotated[
+        Path | None, typer.Option(help="Edge list `follower<TAB>followee` to take topics from.", rich_help_panel=REAL)
+    ] = None,
+    sites: Annotated[
+        Path | None, typer.Option(help="CSV with latitude, longitude of server sites.", rich_help_panel=REAL)
+    ] = None,
+    people: Annotated[
+        Path | None, typer.Option(help="CSV with latitude, longitude of clients; needs --sites.", rich_help_panel=REAL)
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print what was written as JSON.")] = False,
+) -> None:
+    """Generate instances.
+
+    Without --sigma, --regime and the like, every cell of the family is generated; without --seed, every replicate.
+
+    Example: relocbench generate --family paper --sigma 10 --seed 3 --out inst.json
+
+    Example: relocbench generate --family small --regime scarce --out small.parquet
+    """
+    from instances.errors import InputError
+    from instances.instance_file import write_instance
+    from instances.parquet_file import write_rows
+    from relocbench.generating import generate_many
+
+    if people is not None and sites is None:
+        raise InputError("--people", "needs --sites, the places of the servers")
+    given: dict[str, Any] = {
+        "sigma": sigma,
+        "topics": topics,
+        "servers": servers,
+        "servers_at": servers_at,
+        "spool_per_member": spool_per_member,
+        "storage": storage,
+        "compute": compute,
+        "clients": clients,
+        "regime": regime,
+    }
+    parameters = {name: value for name, value in given.items() if value is not None}
+    for setting in set_ or []:
+        name, equals, value = setting.partition("=")
+        if not equals:
+            raise InputError("--set", f"expected NAME=VALUE, got {setting!r}")
+        parameters[name.strip().replace("-", "_")] = value.strip()
+
+    total, instances = generate_many(family, _seeds(seed), parameters, social=social, sites=sites, people=people)
+    stream = progress(instances, total, "generating")
+    if out.suffix == ".parquet":
+        written = [str(out)]
+        write_rows(stream, out)
+    elif out.name.endswith((".json", ".json.gz")):
+        if total != 1:
+            problem = (
+                f"expected one instance for a JSON file, got {total}: choose a cell and a seed, or a .parquet file"
+            )
+            raise InputError(str(out), problem)
+        written = [str(out)]
+        write_instance(next(iter(stream)), out)
+    elif out.suffix:
+        raise InputError(str(out), "expected .json, .json.gz, .parquet or a folder")
+    else:
+        written = []
+        for instance in stream:
+            written.append(str(out / f"{instance.name}.json"))
+            write_instance(instance, written[-1])
+    if as_json:
+        print_json({"instances": total, "files": written})
+    else:
+        print(f"{total} instance{'s' if total > 1 else ''} in {out}")
+
+
+def _seeds(text: str | None) -> list[int] | None:
+    """Read ``3``, ``0-9`` or ``1,4,7``."""
+    from instances.errors import InputError
+
+    if text is None:
+        return None
+    chosen: list[int] = []
+    for part in text.split(","):
+        low, dash, high = part.strip().partition("-")
+        if not low.isascii() or not low.isdigit() or (dash and not (high.isascii() and high.isdigit())):
+            raise InputError("--seed", f"expected 3, 0-9 or 1,4,7, got {text!r}")
+        chosen += range(int(low), int(high if dash else low) + 1)
+    if not chosen or max(chosen) >= 2**32 or len(chosen) > 10**6:
+        raise InputError("--seed", f"expected up to a million seeds below 2^32, got {text!r}")
+    return list(dict.fromkeys(chosen))

@@ -1,0 +1,51 @@
+"""``relocbench solve``."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from relocbench.terminal import print_json
+
+
+def run(
+    instance: Annotated[Path, typer.Argument(help="Instance file (or family.parquet#name).")],
+    method: Annotated[str, typer.Option(help="Selector; `relocbench methods` lists them.")],
+    seed: Annotated[int, typer.Option(help="The same seed gives the same homes.", min=0)] = 0,
+    time_limit: Annotated[float, typer.Option(help="Seconds.", min=0)] = 60.0,
+    out: Annotated[Path | None, typer.Option(help="Where the solution goes (.json).")] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+) -> None:
+    """Find a home for every client with one method.
+
+    Example: relocbench solve inst.json --method nearest --seed 0 --time-limit 60 --out sol.json
+    """
+    from instances.instance_file import read_instance
+    from instances.solution_file import write_solution
+    from relocbench.solving import solve
+
+    result = solve(read_instance(instance), method, seed=seed, time_limit=time_limit)
+    stored = result.stored()
+    if out is not None:
+        write_solution(stored, out)
+    cost = result.evaluation
+    if as_json:
+        print_json(
+            {
+                "method": stored.method,
+                "seed": stored.seed,
+                "status": stored.status,
+                "objective": stored.objective,
+                "bound": stored.bound,
+                "Y": cost.y,
+                "Y1": cost.y1,
+                "Y2": cost.y2,
+                "seconds": result.seconds,
+            }
+        )
+    else:
+        print(
+            f"{stored.method}: {stored.status}, Y = {cost.y:.6g} (Y1 {cost.y1:.6g} + Y2 {cost.y2:.6g}), "
+            f"ΣD = {cost.objective:.8g}, least θ = {cost.theta.min():.3g}, {result.seconds:.3g} s"
+            + (f", in {out}" if out else "")
+        )

@@ -1,0 +1,58 @@
+"""Instances by family, cell and seed."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+
+from instances.errors import InputError
+from instances.families import Value, family
+from instances.instance import Instance
+from instances.places import read_places
+from instances.social import read_follower_graph
+
+
+def generate(family_name: str, seed: int = 0, **parameters: Value) -> Instance:
+    """Generate one instance.
+
+    Parameters
+    ----------
+    family_name
+        Such as ``paper``; ``relocbench families`` lists them.
+    seed
+        Which replicate.
+    parameters
+        Values on the family's axes, or replacements for its defaults (``sigma=10``, ``servers=25``); they must leave
+        one cell.
+    """
+    cells = family(family_name).cells(parameters)
+    if len(cells) > 1:
+        axes = ", ".join(cells[0].varied)
+        raise InputError(family_name, f"expected parameters that choose one cell, {len(cells)} are left; give {axes}")
+    return cells[0].build(seed)
+
+
+def generate_many(
+    family_name: str,
+    seeds: Sequence[int] | None,
+    parameters: Mapping[str, Value],
+    *,
+    social: Path | None = None,
+    sites: Path | None = None,
+    people: Path | None = None,
+) -> tuple[int, Iterator[Instance]]:
+    """Generate every chosen cell of a family with every seed; return how many there are and an iterator over them.
+
+    ``social`` is an edge list that topics are taken from, ``sites`` and ``people`` are CSV files with the places of
+    servers and clients.
+    """
+    chosen = family(family_name)
+    cells = chosen.cells(parameters)
+    replicates = range(chosen.replicates) if seeds is None else seeds
+    graph = None if social is None else read_follower_graph(social)
+    places = None if sites is None else read_places(sites, people)
+
+    def build() -> Iterator[Instance]:
+        for cell in cells:
+            for seed in replicates:
+                yield cell.build(seed, graph, places)
+
+    return len(cells) * len(replicates), build()

@@ -1,0 +1,41 @@
+"""What people see while and after a command works."""
+
+import json
+import sys
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, TypeVar
+
+Item = TypeVar("Item")
+
+
+def progress(items: Iterable[Item], total: int, what: str) -> Iterator[Item]:
+    """Pass the items on, with a progress bar on a terminal and without one elsewhere."""
+    if not sys.stderr.isatty() or total < 2:
+        yield from items
+        return
+    from rich.console import Console
+    from rich.progress import track
+
+    yield from track(items, description=what, total=total, console=Console(stderr=True), transient=True)
+
+
+def print_json(value: Any) -> None:
+    """Print an answer for programs."""
+    print(json.dumps(value, allow_nan=False))
+
+
+def print_table(title: str, columns: Sequence[str], rows: Iterable[Sequence[str]], numeric: Iterable[str] = ()) -> None:
+    """Print an answer for people; the columns named in ``numeric`` are set flush right."""
+    from rich.box import SIMPLE
+    from rich.console import Console
+    from rich.table import Table
+
+    table = Table(title=title, title_justify="left", box=SIMPLE, title_style="bold")
+    right = set(numeric)
+    for column in columns:
+        table.add_column(column, justify="right" if column in right else "left", overflow="fold")
+    for row in rows:
+        table.add_row(*row)
+    console = Console()
+    # A file or a pipe has no width of its own: let the table have what it needs.
+    Console(width=None if console.is_terminal else 160).print(table)
