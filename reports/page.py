@@ -55,16 +55,18 @@ def _page(rows: list[StudyRow]) -> str:
 <h1>Topic allocation at the paper's size</h1>
 <p class="lead">{_finding(rows)}</p>
 <h2>Mean delay of a publication</h2>
-<figure>{_chart(rows)}<figcaption>Y against the spread of a topic's members; bands are 95 % bootstrap intervals of the mean
-over {seeds} seeds. Where the line of a method lies above <em>{REFERENCE}</em>, that much delay is avoidable.</figcaption></figure>
+<figure>{_chart(rows)}
+<figcaption>Y against the spread of a topic's members; bands are 95 % bootstrap intervals of the mean over {seeds} seeds.
+Where the line of a method lies above <em>{REFERENCE}</em>, at least that much delay is avoidable.</figcaption></figure>
 <h2>The numbers</h2>
 <div class="wide"><table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>
-<p class="soft">Y in ms, mean and 95 % interval. <em>{REFERENCE}</em> is the cheapest assignment met while looking for one
-that overloads no server: an upper bound on the optimum, not the optimum. <em>scarce</em> counts the instances that are
+<p class="soft">Y in ms, mean and 95 % interval. <em>{REFERENCE}</em> is an assignment found while looking for one that
+overloads no server: an upper bound on the optimum, not the optimum. <em>scarce</em> counts the instances that are
 proved scarce: the nearest servers overload, some assignment does not.</p>
 <h2>How it was made</h2>
 <dl><dt>command</dt><dd>relocbench study --seeds {seeds}</dd><dt>made</dt>
-<dd>{datetime.datetime.now(datetime.UTC):%Y-%m-%d %H:%M} UTC</dd><dt>data</dt><dd>rows.parquet beside this page</dd>{facts}</dl>
+<dd>{datetime.datetime.now(datetime.UTC):%Y-%m-%d %H:%M} UTC</dd><dt>data</dt><dd>rows.parquet beside this page</dd>
+{facts}</dl>
 </body></html>
 """
 
@@ -81,8 +83,8 @@ def _finding(rows: list[StudyRow]) -> str:
         return "No assignment that fits the capacities was found."
     low, high = parts[0], parts[-1]
     return (
-        f"Sending every client to its nearest server costs at least {low[1]:.0%} more delay than necessary when topics are "
-        f"local (σ = {low[0]:g} km), and at least {high[1]:.0%} more when they are spread out (σ = {high[0]:g} km)."
+        f"Sending every client to its nearest server costs at least {low[1]:.0%} more delay than necessary when topics "
+        f"are local (σ = {low[0]:g} km), and at least {high[1]:.0%} more when they are spread out (σ = {high[0]:g} km)."
     )
 
 

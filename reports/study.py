@@ -6,6 +6,7 @@ import numpy as np
 
 from instances.evaluation import evaluate
 from instances.families import family
+from instances.groups import IntArray
 from instances.regimes import classify
 from relocbench.methods import METHODS
 from relocbench.solving import solve
@@ -41,10 +42,10 @@ def run_study(seeds: int) -> list[StudyRow]:
     for cell, seed in progress(jobs, len(jobs), "studying"):
         instance = cell.build(seed)
         regime = classify(instance)
-        found = [
-            (result.selector.method.name, result.solution.home, result.seconds)
-            for result in (solve(instance, name, seed=seed) for name in METHODS)
-        ]
+        found: list[tuple[str, IntArray, float | None]] = []
+        for name in METHODS:
+            result = solve(instance, name, seed=seed)
+            found.append((name, result.solution.home, result.seconds))
         if regime.witness is not None:
             found.append((REFERENCE, regime.witness, None))
         for method, home, seconds in found:
