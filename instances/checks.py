@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from instances.errors import InputError, shown
+from instances.errors import InputError, reason, shown
 from instances.groups import FloatArray, Groups, frozen
 
 # Bounds on magnitudes, far beyond any network, so that no sum or square of input values can overflow.
@@ -14,6 +14,20 @@ LARGEST_COORDINATE = 1e9
 LARGEST_DELAY = 1e12
 LARGEST_CAPACITY = 1e15
 LARGEST_SPOOL = 1e12
+
+# All pairs of servers have a delay in memory (200 MB at this number), whether or not the file spells them out.
+LARGEST_SERVER_COUNT = 5_000
+
+
+def text(label: str, value: object) -> str:
+    """Return text that every file and terminal can take."""
+    if not isinstance(value, str):
+        raise InputError(label, f"expected text, got {shown(value)}")
+    try:
+        value.encode()
+    except UnicodeEncodeError as error:  # JSON can spell one half of a pair of surrogates
+        raise InputError(label, f"expected Unicode text, got the surrogate {shown(value[error.start])}") from error
+    return value
 
 
 def scalar(label: str, value: object) -> float:
@@ -96,6 +110,6 @@ def plain_parameters(parameters: object) -> dict[str, Any]:
     try:
         plain = json.loads(json.dumps(dict(parameters), allow_nan=False))
     except (TypeError, ValueError, RecursionError) as error:
-        raise InputError("parameters", f"expected plain JSON values ({error})") from error
+        raise InputError("parameters", f"expected plain JSON values ({reason(error)})") from error
     assert isinstance(plain, dict)
     return plain

@@ -3,13 +3,16 @@
 import numpy as np
 
 from instances.compiled import compiled
-from instances.groups import IntArray
-from instances.instance import PUBLISHES, Instance
+from instances.groups import IntArray, OffsetArray
+from instances.instance import Instance
 from instances.nearest import nearest_server
-from instances.state import State, StateArrays, move_apply, move_delta
+from instances.state import State, StateArrays, move_apply, move_delta, state_objective
 
 RESTARTS = 4
 STEPS_PER_CLIENT = 2000
+# What keeps the search to seconds on instances of any size.
+MOST_STEPS = 4_000_000
+MOST_EVALUATIONS = 20_000_000
 
 
 def fitting_assignment(instance: Instance, seed: int = 0) -> IntArray | None:
@@ -17,18 +20,18 @@ def fitting_assignment(instance: Instance, seed: int = 0) -> IntArray | None:
 
     None proves nothing: the question is a bin-packing problem.
     """
-    steps = STEPS_PER_CLIENT * instance.n_clients
-    for attempt in range(RESTARTS):
+    steps = min(STEPS_PER_CLIENT * instance.n_clients, MOST_STEPS)
+    for attempt in range(RESTARTS if steps < MOST_STEPS else 1):
         state = State(instance, nearest_server(instance))
-        if _unload(state.arrays, steps, seed * RESTARTS + attempt):
+        if _unload(state.arrays, instance.publishers.start, instance.publishers.item, steps, seed * RESTARTS + attempt):
             state.refresh()
-            _descend(state.arrays)
+            _descend(state.arrays, MOST_EVALUATIONS)
             return state.home
     return None
 
 
 @compiled
-def _unload(s: StateArrays, steps: int, seed: int) -> bool:
+def _unload(s: StateArrays, start: OffsetArray, publisher: IntArray, steps: int, seed: int) -> bool:
     """Anneal the relative overload down to nothing; tell whether that worked."""
     np.random.seed(seed)  # noqa: NPY002 - the compiled generator, private to compiled code
     clients = len(s.client)
@@ -51,7 +54,12 @@ def _unload(s: StateArrays, steps: int, seed: int) -> bool:
         moved[0] = client
         if np.random.random() < 0.3:  # noqa: NPY002
             pick = np.random.randint(s.client[client].first, s.client[client].last)  # noqa: NPY002
-            count = _gather(s, s.entry[pick].topic, old, moved)
+            topic = s.entry[pick].topic
+            count = 0
+            for i in range(start[topic], start[topic + 1]):
+                if s.home[publisher[i]] == old:
+                    moved[count] = publisher[i]
+                    count += 1
         before = _overload(s, old) + _overload(s, server)
         for i in range(count):
             origin[i] = s.home[moved[i]]
@@ -70,19 +78,6 @@ def _unload(s: StateArrays, steps: int, seed: int) -> bool:
 
 
 @compiled
-def _gather(s: StateArrays, topic: int, server: int, found: IntArray) -> int:
-    """Collect the publishers of a topic that are at a server."""
-    count = 0
-    for client in range(len(s.client)):
-        if s.home[client] == server:
-            for e in range(s.client[client].first, s.client[client].last):
-                if s.entry[e].topic == topic and s.entry[e].role & PUBLISHES:
-                    found[count] = client
-                    count += 1
-    return count
-
-
-@compiled
 def _overload(s: StateArrays, l: int) -> float:
     """Return by what share of its capacities a server is overloaded."""
     over = 0.0
@@ -94,15 +89,17 @@ def _overload(s: StateArrays, l: int) -> float:
 
 
 @compiled
-def _descend(s: StateArrays) -> None:
-    """Move single clients while that lowers the cost and overloads nothing."""
+def _descend(s: StateArrays, evaluations: int) -> None:
+    """Move single clients while that lowers the cost and overloads nothing, within a number of evaluated moves."""
+    rounding = max(1e-9, 1e-12 * state_objective(s))  # a gain below this may be none, and the search go round for ever
     improved = True
-    while improved:
+    while improved and evaluations > 0:
         improved = False
+        evaluations -= len(s.client) * len(s.server)
         for client in range(len(s.client)):
             for server in range(len(s.server)):
                 old = s.home[client]
-                if server != old and move_delta(s, client, server) < -1e-9:
+                if server != old and move_delta(s, client, server) < -rounding:
                     move_apply(s, client, server)
                     if _overload(s, server) > 0.0:
                         move_apply(s, client, old)

@@ -13,12 +13,14 @@ import numpy.typing as npt
 from instances.checks import (
     LARGEST_CAPACITY,
     LARGEST_COORDINATE,
+    LARGEST_SERVER_COUNT,
     LARGEST_SPOOL,
     check_members,
     column,
     matrix,
     plain_parameters,
     scalar,
+    text,
 )
 from instances.errors import InputError, shown
 from instances.groups import FloatArray, Groups, IntArray, OffsetArray, frozen
@@ -76,8 +78,7 @@ class Instance:
 
     def __post_init__(self) -> None:
         put: Callable[[str, object], None] = lambda name, value: object.__setattr__(self, name, value)  # noqa: E731
-        if not isinstance(self.name, str):
-            raise InputError("name", f"expected text, got {shown(self.name)}")
+        text("name", self.name)
         put("cloud_delay", scalar("cloud_delay", self.cloud_delay))
         put("delay_per_km", scalar("delay_per_km", self.delay_per_km))
 
@@ -86,6 +87,8 @@ class Instance:
             if not len(getattr(self, name)):
                 raise InputError(label, "expected at least one entry, got none")
         servers, clients = len(self.server_x), len(self.client_x)
+        if servers > LARGEST_SERVER_COUNT:
+            raise InputError("servers.x", f"expected at most {LARGEST_SERVER_COUNT} entries, got {servers}")
         put("server_y", column("servers.y", self.server_y, servers, -LARGEST_COORDINATE, LARGEST_COORDINATE))
         put("client_y", column("clients.y", self.client_y, clients, -LARGEST_COORDINATE, LARGEST_COORDINATE))
         put("storage", column("servers.storage", self.storage, servers, 0, LARGEST_CAPACITY))
@@ -101,9 +104,7 @@ class Instance:
         check_members("subscribers", self.subscribers, clients)
         empty = (self.publishers.sizes == 0) & (self.subscribers.sizes == 0)
         if empty.any():
-            raise InputError(
-                f"topics[{int(empty.argmax())}]", "expected at least one publisher or subscriber, got none"
-            )
+            raise InputError(f"topics[{int(empty.argmax())}]", "expected a publisher or a subscriber, got neither")
 
         if self.client_server_delay is not None:
             put("client_server_delay", matrix("client_server_delay", self.client_server_delay, clients, servers))

@@ -2,6 +2,7 @@
 
 import gzip
 import json
+import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -35,7 +36,7 @@ def read_instance(path: str | Path) -> Instance:
     A Parquet file with several instances takes the name of one behind a ``#``: ``family.parquet#paper-s10-3``.
     """
     text, _, name = str(path).partition("#")
-    if not text.endswith(".parquet") or Path(path).exists():
+    if not text.endswith(".parquet") or os.path.exists(path):  # which, unlike Path.exists, takes any name
         text, name = str(path), ""
     found = [instance for instance in read_instances(text) if not name or instance.name == name]
     if len(found) == 1:
@@ -48,6 +49,8 @@ def read_instance(path: str | Path) -> Instance:
 def read_instances(path: str | Path) -> Iterator[Instance]:
     """Read every instance of a file, one after the other."""
     path = Path(path)
+    if path.suffix != ".parquet":
+        check_json_path(path)
     try:
         if path.suffix == ".parquet":
             from instances.parquet_file import read_rows
@@ -115,7 +118,6 @@ def to_json(instance: Instance) -> str:
 
 
 def _from_json(path: Path) -> Instance:
-    check_json_path(path)
     fields = read_object(path, FORMAT, KNOWN)
     servers = Fields(fields.value("servers"), "servers", ("x", "y", "storage", "compute"))
     clients = Fields(fields.value("clients"), "clients", ("x", "y"))
@@ -149,5 +151,5 @@ def _members(topics: list[Fields], kind: str) -> Groups:
         # The rest of the check needs the number of clients; this much keeps the ids within 32 bits.
         if len(whole) and (whole.min() < 0 or whole.max() >= 2**31):
             where = int(((whole < 0) | (whole >= 2**31)).argmax())
-            raise InputError(f"{topic.label(kind)}[{where}]", f"expected a client, got {whole[where]}")
+            raise InputError(f"{topic.label(kind)}[{where}]", f"expected the index of a client, got {whole[where]}")
     return Groups.of(lists)

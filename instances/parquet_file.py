@@ -1,5 +1,6 @@
 """Families of instances in Parquet: one row each, lists for columns."""
 
+import contextlib
 import json
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -10,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from instances.errors import InputError, shown
+from instances.errors import InputError, reason, shown
 from instances.groups import FloatArray, Groups
 from instances.instance import Instance
 from instances.instance_file import FORMAT
@@ -39,6 +40,8 @@ SCHEMA = pa.schema(
         pa.field("parameters", pa.string(), nullable=False),  # JSON
     ]
 )
+# Uncompressed.
+LARGEST_ROW_GROUP = 4 << 30
 COLUMNS = ("server_x", "server_y", "storage", "compute", "client_x", "client_y", "spool")
 
 
@@ -80,34 +83,54 @@ def _one_list(values: pa.Array) -> pa.Array:
 
 def read_rows(path: Path) -> Iterator[Instance]:
     """Read instances one after the other; whatever the file turns out to be, errors say row and column."""
-    try:
+    with _refusals(""):
         file = pq.ParquetFile(path)
-    except (pa.ArrowException, OSError, ValueError) as error:
-        reason = getattr(error, "strerror", None) or " ".join(str(error).split())[:120]
-        raise InputError("", f"not a readable Parquet file ({reason})") from error
     with file:
-        found = file.schema_arrow
-        for field in SCHEMA:
-            if field.name not in found.names:
-                raise InputError(field.name, f"the column is missing; expected type {field.type}")
-            # Other writers name the entries of a list otherwise, or use wider integers; only the shape counts.
-            if not _similar(found.field(field.name).type, field.type):
-                raise InputError(field.name, f"expected type {field.type}, got {found.field(field.name).type}")
-        if file.metadata.num_rows == 0:
-            raise InputError("", "expected at least one instance, the file has no rows")
+        with _refusals(""):
+            _check_schema(file.schema_arrow)
         number = 0
         for group in range(file.num_row_groups):
-            try:
-                table = file.read_row_group(group, columns=SCHEMA.names)
-            except (pa.ArrowException, OSError, ValueError) as error:
-                reason = " ".join(str(error).split())[:120]
-                raise InputError(f"row group {group}", f"cannot be read ({reason})") from error
+            with _refusals(f"row group {group}"):
+                table = _read_group(file, group)
             for row in range(len(table)):
                 try:
                     yield _from_row({name: table[name][row] for name in SCHEMA.names})
                 except InputError as error:
                     raise error.inside(f"row {number}") from error
                 number += 1
+        if number == 0:
+            raise InputError("", "expected at least one instance, the file has no rows")
+
+
+@contextlib.contextmanager
+def _refusals(place: str) -> Iterator[None]:
+    """Turn whatever Arrow has against a file into an error that says where it was met."""
+    try:
+        yield
+    except InputError:
+        raise
+    except (pa.ArrowException, OSError, ValueError, MemoryError) as error:
+        raise InputError(place, f"cannot be read as Parquet ({reason(error)})") from error
+
+
+def _check_schema(found: pa.Schema) -> None:
+    for field in SCHEMA:
+        columns = found.get_all_field_indices(field.name)
+        if len(columns) != 1:
+            problem = "is there twice" if columns else "is missing"
+            raise InputError(field.name, f"the column {problem}; expected one of type {field.type}")
+        # Other writers name the entries of a list otherwise, or use wider integers; only the shape counts.
+        if not _similar(found.field(columns[0]).type, field.type):
+            raise InputError(field.name, f"expected type {field.type}, got {found.field(columns[0]).type}")
+
+
+def _read_group(file: pq.ParquetFile, number: int) -> pa.Table:
+    # What the file says of its single columns must not be asked for: if that is damaged, Arrow ends the process.
+    if file.metadata.row_group(number).total_byte_size > LARGEST_ROW_GROUP:
+        raise InputError(f"row group {number}", f"expected at most {LARGEST_ROW_GROUP >> 20} MiB of data, got more")
+    table = file.read_row_group(number, columns=SCHEMA.names)
+    table.validate(full=True)  # Arrow takes offsets and text from the file as they are
+    return table
 
 
 def _similar(found: pa.DataType, wanted: pa.DataType) -> bool:
@@ -134,7 +157,7 @@ def _from_row(row: dict[str, pa.Scalar]) -> Instance:
     try:
         parameters = json.loads(row["parameters"].as_py())
     except (ValueError, RecursionError) as error:
-        raise InputError("parameters", f"expected JSON ({error})") from error
+        raise InputError("parameters", f"expected JSON ({reason(error)})") from error
     instance = Instance(
         name=row["name"].as_py(),
         cloud_delay=row["cloud_delay"].as_py(),
@@ -147,7 +170,8 @@ def _from_row(row: dict[str, pa.Scalar]) -> Instance:
         parameters=parameters,
     )
     if instance.hash != row["hash"].as_py():
-        raise InputError("hash", f"the content has {instance.hash[:16]}…, got {shown(row['hash'].as_py(), 18)}")
+        stated = shown(row["hash"].as_py(), 18)
+        raise InputError("hash", f"expected {instance.hash[:16]}…, which the content has, got {stated}")
     return instance
 
 
@@ -161,9 +185,10 @@ def _matrix(name: str, cell: pa.Scalar, columns: int) -> FloatArray | None:
     if not cell.is_valid:
         return None
     flat = _numbers(name, cell)
-    if columns == 0 or len(flat) % columns:
-        raise InputError(name, f"expected rows of {columns} numbers, got {len(flat)} numbers")
-    return flat.reshape(-1, columns)
+    width = max(columns, 1)  # without servers something else is wrong, and said elsewhere
+    if len(flat) % width:
+        raise InputError(name, f"expected rows of {width} numbers, got {len(flat)} numbers")
+    return flat.reshape(-1, width)
 
 
 def _members(name: str, cell: pa.Scalar) -> Groups:

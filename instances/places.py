@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from instances.compiled import compiled
-from instances.errors import InputError, shown
+from instances.errors import InputError, reason, shown
 from instances.groups import FloatArray
 
 EARTH_RADIUS_KM = 6371.0088
@@ -94,7 +94,7 @@ def _read_degrees(path: Path) -> FloatArray:
                 if any(row)
             ]
     except (OSError, UnicodeDecodeError, csv.Error) as error:
-        raise InputError(str(path), f"cannot be read ({error})") from error
+        raise InputError(str(path), f"cannot be read ({reason(error)})") from error
     if not degrees:
         raise InputError(str(path), "expected at least one place, got none")
     return np.array(degrees)

@@ -2,6 +2,7 @@
 
 import gzip
 import re
+import zlib
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
@@ -11,9 +12,11 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.csv as pa_csv
 
-from instances.errors import InputError, shown
+from instances.errors import InputError, reason, shown
 
 IdArray = npt.NDArray[np.int64]
+
+_ID = re.compile(r"-?[0-9]+")  # int() would also take 1_000 and the digits of every script
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,14 +38,14 @@ def read_follower_graph(path: str | Path) -> FollowerGraph:
         if separator is None:
             raise InputError(str(path), "expected lines `follower<TAB>followee`, found no edge")
         return _read_fast(path, lead, separator) or _read_careful(path)
-    except (OSError, EOFError, UnicodeDecodeError) as error:
-        raise InputError(str(path), f"cannot be read ({error})") from error
+    except (OSError, EOFError, zlib.error, UnicodeDecodeError) as error:
+        raise InputError(str(path), f"cannot be read ({reason(error)})") from error
 
 
 def _open(path: Path) -> IO[str]:
     if path.suffix == ".gz":
-        return gzip.open(path, "rt", encoding="utf-8")
-    return path.open(encoding="utf-8")
+        return gzip.open(path, "rt", encoding="utf-8-sig")
+    return path.open(encoding="utf-8-sig")
 
 
 def _first_edge(path: Path) -> tuple[int, str | None]:
@@ -91,7 +94,9 @@ def _read_careful(path: Path) -> FollowerGraph:
                 continue
             parts = line.replace(",", " ").split()
             try:
-                follower, followee = (int(part) for part in parts)
+                if not all(map(_ID.fullmatch, parts)):
+                    raise ValueError
+                follower, followee = map(int, parts)
                 if not (-(2**63) <= follower < 2**63 and -(2**63) <= followee < 2**63):
                     raise ValueError
                 ids.append((follower, followee))

@@ -72,6 +72,7 @@ SERVER = np.dtype(
         ("sent", "f8"),  # [F]
         ("spread", "f8"),  # [Q]
         ("theta", "f8"),  # [θ]
+        ("open", "i8"),  # topics open there whose spool is not 0: none means no load, exactly
     ]
 )
 Records = npt.NDArray[Any]
@@ -238,6 +239,7 @@ def move_delta(s: StateArrays, client: int, server: int) -> float:
     spread_new = s.server[server].spread
     storage_old = s.server[old].storage
     storage_new = s.server[server].storage
+    open_old = s.server[old].open
     elsewhere = 0.0
     for e in range(s.client[client].first, s.client[client].last):
         n = s.entry[e].topic
@@ -270,23 +272,27 @@ def move_delta(s: StateArrays, client: int, server: int) -> float:
             spread_old += (sending_old - share) * s.delay_out[old, server]
             spread_new -= (sending_new + share) * s.delay_out[server, old]
         if s.entry[e].role & PUBLISHES:
-            if publishers_old == 1:
+            if publishers_old == 1 and s.topic[n].spool > 0.0:
                 storage_old -= s.topic[n].spool
+                open_old -= 1
             if publishers_new == 0:
                 storage_new += s.topic[n].spool
     demand = s.client[client].demand
     sent = s.client[client].publications
-    theta_old = _share(s.server[old].capacity, s.server[old].power, storage_old, s.server[old].compute - demand)
-    theta_new = _share(
-        s.server[server].capacity, s.server[server].power, storage_new, s.server[server].compute + demand
-    )
+    here = s.server[old]
+    there = s.server[server]
+    # An emptied server has no load at all, not the rounding error of a difference: with a capacity of 0 that matters.
+    compute_old = here.compute - demand if open_old > 0 else 0.0
+    storage_old = storage_old if open_old > 0 else 0.0
+    theta_old = _share(here.capacity, here.power, storage_old, compute_old)
+    theta_new = _share(there.capacity, there.power, storage_new, there.compute + demand)
     return float(
         s.client[client].weight * (_client_delay(s, client, server) - _client_delay(s, client, old))
         + elsewhere
-        + _server_cost(s.detour, theta_old, s.server[old].sent - sent, spread_old)
-        - _server_cost(s.detour, s.server[old].theta, s.server[old].sent, s.server[old].spread)
-        + _server_cost(s.detour, theta_new, s.server[server].sent + sent, spread_new)
-        - _server_cost(s.detour, s.server[server].theta, s.server[server].sent, s.server[server].spread)
+        + _server_cost(s.detour, theta_old, here.sent - sent, spread_old)
+        - _server_cost(s.detour, here.theta, here.sent, here.spread)
+        + _server_cost(s.detour, theta_new, there.sent + sent, spread_new)
+        - _server_cost(s.detour, there.theta, there.sent, there.spread)
     )
 
 
@@ -304,27 +310,40 @@ def move_apply(s: StateArrays, client: int, server: int) -> None:
         _count(s, n, j, s.entry[e].role, -1)
         _shift_spread(s, n, old, server, s.entry[e].share, subscribes)
         if s.entry[e].role & PUBLISHES and s.slot[j].only + s.slot[j].both == 0:
-            s.server[old].storage -= s.topic[n].spool
+            _open_topic(s, n, old, -1)
         if s.slot[j].only + s.slot[j].subscribers == 0:
             _close_slot(s, n, j)
         j = _find_slot(s, n, server)
         if j < 0:
             j = _open_slot(s, n, server)
         if s.entry[e].role & PUBLISHES and s.slot[j].only + s.slot[j].both == 0:
-            s.server[server].storage += s.topic[n].spool
+            _open_topic(s, n, server, 1)
         _count(s, n, j, s.entry[e].role, 1)
     s.server[old].compute -= s.client[client].demand
     s.server[server].compute += s.client[client].demand
     s.server[old].sent -= s.client[client].publications
     s.server[server].sent += s.client[client].publications
-    s.server[old].theta = _share(
-        s.server[old].capacity, s.server[old].power, s.server[old].storage, s.server[old].compute
-    )
-    s.server[server].theta = _share(
-        s.server[server].capacity, s.server[server].power, s.server[server].storage, s.server[server].compute
-    )
+    if s.server[old].open == 0:
+        s.server[old].storage = 0.0
+        s.server[old].compute = 0.0
+    _renew_theta(s, old)
+    _renew_theta(s, server)
     s.distance[0] += s.client[client].weight * (_client_delay(s, client, server) - _client_delay(s, client, old))
     s.home[client] = server
+
+
+@compiled
+def _renew_theta(s: StateArrays, l: int) -> None:
+    now = s.server[l]
+    s.server[l].theta = _share(now.capacity, now.power, now.storage, now.compute)
+
+
+@compiled
+def _open_topic(s: StateArrays, n: int, l: int, by: int) -> None:
+    """Open topic ``n`` on server ``l`` (``by`` = 1) or close it (-1)."""
+    if s.topic[n].spool > 0.0:
+        s.server[l].storage += by * s.topic[n].spool
+        s.server[l].open += by
 
 
 @compiled
@@ -393,6 +412,8 @@ def _fill_slots(s: StateArrays) -> None:
             j = _find_slot(s, n, s.home[client])
             if j < 0:
                 j = _open_slot(s, n, s.home[client])
+            if s.entry[e].role & PUBLISHES and s.slot[j].only + s.slot[j].both == 0:
+                _open_topic(s, n, s.home[client], 1)
             _count(s, n, j, s.entry[e].role, 1)
 
 
