@@ -1,5 +1,6 @@
 """Instances by family, cell and seed."""
 
+import dataclasses
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
@@ -47,12 +48,19 @@ def generate_many(
     chosen = family(family_name)
     cells = chosen.cells(parameters)
     replicates = range(chosen.replicates) if seeds is None else seeds
+    given = {"social": social, "sites": sites, "people": people}
+    real = {what: file.name for what, file in given.items() if file is not None}
     graph = None if social is None else read_follower_graph(social)
     places = None if sites is None else read_places(sites, people)
 
     def build() -> Iterator[Instance]:
         for cell in cells:
             for seed in replicates:
-                yield cell.build(seed, graph, places)
+                instance = cell.build(seed, graph, places)
+                if real:
+                    # Not the family's own instance: its name and parameters must not say so.
+                    name = "-".join([instance.name, *(file.partition(".")[0] for file in real.values())])
+                    instance = dataclasses.replace(instance, name=name, parameters=dict(instance.parameters) | real)
+                yield instance
 
     return len(cells) * len(replicates), build()

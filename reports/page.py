@@ -56,8 +56,9 @@ def _page(rows: list[StudyRow]) -> str:
 <p class="lead">{_finding(rows)}</p>
 <h2>Mean delay of a publication</h2>
 <figure>{_chart(rows)}
-<figcaption>Y against the spread of a topic's members; bands are 95 % bootstrap intervals of the mean over {seeds} seeds.
-Where the line of a method lies above <em>{REFERENCE}</em>, at least that much delay is avoidable.</figcaption></figure>
+<figcaption>Y against the spread of a topic's members; bands are 95 % bootstrap intervals of the mean over {seeds}
+seeds. Where the line of a method lies above <em>{REFERENCE}</em>, at least that much delay is avoidable.</figcaption>
+</figure>
 <h2>The numbers</h2>
 <div class="wide"><table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>
 <p class="soft">Y in ms, mean and 95 % interval. <em>{REFERENCE}</em> is an assignment found while looking for one that

@@ -1,0 +1,70 @@
+"""Evaluated single-client moves a second, against evaluating each changed assignment afresh.
+
+python benchmarks/moves.py
+"""
+
+import time
+from collections.abc import Callable
+from functools import partial
+
+import numpy as np
+import numpy.typing as npt
+
+from instances.compiled import compiled
+from instances.evaluation import evaluate
+from instances.families import FAMILIES
+from instances.groups import IntArray
+from instances.nearest import nearest_server
+from instances.state import State, StateArrays, move_apply, move_delta
+
+ROUNDS = 5
+BATCH = 200_000
+
+
+@compiled
+def evaluate_moves(s: StateArrays, clients: npt.NDArray[np.int64], servers: npt.NDArray[np.int64]) -> float:
+    total = 0.0
+    for i in range(len(clients)):
+        total += move_delta(s, clients[i], servers[i])
+    return total
+
+
+@compiled
+def apply_moves(s: StateArrays, clients: npt.NDArray[np.int64], servers: npt.NDArray[np.int64]) -> None:
+    for i in range(len(clients)):
+        move_apply(s, clients[i], servers[i])
+
+
+def best_rate(work: Callable[[], object], count: int) -> float:
+    """Return the best rate of a few rounds: the machine is shared, noise only ever slows down."""
+    work()
+    rates = []
+    for _ in range(ROUNDS):
+        begin = time.perf_counter()
+        work()
+        rates.append(count / (time.perf_counter() - begin))
+    return max(rates)
+
+
+def main() -> None:
+    rng = np.random.default_rng(0)
+    print(f"{'instance':28} {'start':8} {'evaluated/s':>12} {'applied/s':>12} {'afresh/s':>10} {'ratio':>8}")
+    for overrides in ({"sigma": 1}, {"sigma": 20}, {"sigma": 10, "topics": 16_000, "servers": 100}):
+        instance = FAMILIES["paper"].cells(overrides)[0].build(0)
+        starts: dict[str, IntArray] = {
+            "nearest": nearest_server(instance),
+            "random": rng.integers(instance.n_servers, size=instance.n_clients).astype(np.int32),
+        }
+        clients = rng.integers(instance.n_clients, size=BATCH)
+        servers = rng.integers(instance.n_servers, size=BATCH)
+        for label, home in starts.items():
+            arrays = State(instance, home).arrays
+            evaluated = best_rate(partial(evaluate_moves, arrays, clients, servers), BATCH)
+            afresh = best_rate(partial(evaluate, instance, home), 1)
+            applied = best_rate(partial(apply_moves, arrays, clients, servers), BATCH)
+            name = f"{instance.n_clients:,} clients, {instance.n_servers} servers"
+            print(f"{name:28} {label:8} {evaluated:12,.0f} {applied:12,.0f} {afresh:10,.0f} {evaluated / afresh:8,.0f}")
+
+
+if __name__ == "__main__":
+    main()

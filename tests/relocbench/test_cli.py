@@ -1,0 +1,224 @@
+import json
+import subprocess
+import sys
+
+import pytest
+
+from instances.families import FAMILIES
+from instances.instance_file import read_instance, read_instances
+from instances.solution_file import read_solution
+from relocbench.cli import main
+from relocbench.version import __version__
+
+
+@pytest.fixture
+def run(monkeypatch, capsys):
+    """Run the command in this process; returns (exit code, stdout, stderr)."""
+
+    def call(*arguments):
+        monkeypatch.setattr(sys, "argv", ["relocbench", *map(str, arguments)])
+        try:
+            main()
+            code = 0
+        except SystemExit as stop:
+            code = stop.code or 0
+        captured = capsys.readouterr()
+        return code, captured.out, captured.err
+
+    return call
+
+
+def test_the_stable_lines_work_from_end_to_end(run, tmp_path):
+    inst, sol = tmp_path / "inst.json", tmp_path / "sol.json"
+    assert run("generate", "--family", "paper", "--sigma", 10, "--seed", 3, "--out", inst)[0] == 0
+    assert read_instance(inst).hash == FAMILIES["paper"].cells({"sigma": 10})[0].build(3).hash
+    solved = ("solve", inst, "--method", "nearest", "--seed", 0, "--time-limit", 60, "--out", sol)
+    assert run(*solved)[0] == 0
+    code, out, _ = run("evaluate", inst, sol, "--json")
+    assert code == 0
+    answer = json.loads(out)
+    assert {"Y", "Y1", "Y2", "objective", "theta", "storage", "compute"} <= answer.keys()
+    assert answer["Y"] == pytest.approx(answer["Y1"] + answer["Y2"])
+    assert len(answer["theta"]) == len(answer["storage"]) == len(answer["compute"]) == 16
+    assert answer["objective"] == pytest.approx(json.loads(sol.read_text())["objective"])
+
+
+def test_evaluate_prints_the_exact_cost_and_a_table(run, tmp_path):
+    inst, sol = tmp_path / "inst.json", tmp_path / "sol.json"
+    run("generate", "--family", "tiny", "--regime", "scarce", "--set", "shape=roles", "--seed", 0, "--out", inst)
+    run("solve", inst, "--method", "random", "--seed", 5, "--out", sol)
+    code, out, _ = run("evaluate", inst, sol, "--exact", "--json")
+    numerator, denominator = map(int, json.loads(out)["exact_objective"].split("/"))
+    assert code == 0
+    assert numerator / denominator == pytest.approx(json.loads(out)["objective"], rel=1e-12)
+    code, out, _ = run("evaluate", inst, sol)
+    assert code == 0
+    assert "storage a / A" in out
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "complaint"), [("objective", 1.0, "objective: claims 1.0"), ("bound", 1e9, "bound: ")]
+)
+def test_evaluate_exits_1_on_a_false_claim(run, tmp_path, field, value, complaint):
+    inst, sol = tmp_path / "inst.json", tmp_path / "sol.json"
+    run("generate", "--family", "preliminary", "--storage", 7, "--seed", 0, "--out", inst)
+    run("solve", inst, "--method", "nearest", "--out", sol)
+    sol.write_text(json.dumps(json.loads(sol.read_text()) | {field: value}))
+    code, out, err = run("evaluate", inst, sol, "--json")
+    assert code == 1
+    assert complaint in err
+    assert json.loads(out)["objective"] > 1.0
+
+
+def test_generate_writes_families_folders_and_single_files(run, tmp_path):
+    assert run("generate", "--family", "tiny", "--seed", "0-1", "--out", tmp_path / "tiny.parquet")[0] == 0
+    assert len(list(read_instances(tmp_path / "tiny.parquet"))) == 30
+    code, out, _ = run("generate", "--family", "preliminary", "--seed", "1,4", "--out", tmp_path / "each", "--json")
+    assert code == 0
+    assert json.loads(out)["instances"] == 4
+    assert sorted(path.name for path in (tmp_path / "each").iterdir())[0] == "preliminary-a10-b50-1.json"
+    code, _, err = run("generate", "--family", "paper", "--out", tmp_path / "paper.json")
+    assert code == 2
+    assert "expected one instance for a JSON file, got 50" in err
+
+
+def test_generate_takes_real_people_and_places(run, tmp_path):
+    edges = "".join(f"{a}\t{b}\n" for a in range(40) for b in range(a + 1, a + 4))
+    (tmp_path / "edges.txt").write_text("# a b\n" + edges)
+    (tmp_path / "sites.csv").write_text("lat,lon\n" + "".join(f"{10 + i / 100},{20 - i / 50}\n" for i in range(9)))
+    out = tmp_path / "inst.json"
+    real = ("--social", tmp_path / "edges.txt", "--sites", tmp_path / "sites.csv")
+    code, _, err = run(
+        "generate", "--family", "paper", "--sigma", 5, "--seed", 0, "--topics", 12, "--servers", 9, *real, "--out", out
+    )
+    assert (code, err) == (0, "")
+    instance = read_instance(out)
+    assert instance.name == "paper-s5-servers-9-topics-12-0-edges-sites"
+    assert (instance.parameters["social"], instance.parameters["sites"]) == ("edges.txt", "sites.csv")
+    assert instance.n_topics == 12
+    assert set(instance.members.sizes.tolist()) <= {2, 3, 4}
+    assert instance.server_y.max() - instance.server_y.min() == pytest.approx(8 / 100 * 111.195, rel=1e-3)
+
+
+def test_solve_says_what_it_found(run, tmp_path):
+    inst = tmp_path / "inst.json"
+    run("generate", "--family", "paper", "--sigma", 5, "--seed", 0, "--out", inst)
+    code, out, _ = run("solve", inst, "--method", "nearest", "--json")
+    answer = json.loads(out)
+    assert code == 0
+    assert (answer["method"], answer["status"], answer["bound"]) == ("nearest", "feasible", None)
+    code, out, _ = run("solve", inst, "--method", "random", "--seed", 1)
+    assert code == 0
+    assert "random: feasible, Y = " in out
+
+
+def test_the_same_seed_gives_the_same_homes(run, tmp_path):
+    inst = tmp_path / "inst.json"
+    run("generate", "--family", "paper", "--sigma", 5, "--seed", 0, "--out", inst)
+    for name, seed in (("a", 1), ("b", 1), ("c", 2)):
+        run("solve", inst, "--method", "random", "--seed", seed, "--out", tmp_path / f"{name}.json")
+    a, b, c = (read_solution(tmp_path / f"{name}.json", read_instance(inst)).home.tolist() for name in "abc")
+    assert a == b != c
+
+
+def test_describe_tells_the_regime(run, tmp_path):
+    inst = tmp_path / "inst.json"
+    run("generate", "--family", "small", "--regime", "overloaded", "--clients", 15, "--seed", 0, "--out", inst)
+    code, out, _ = run("describe", inst, "--json")
+    assert code == 0
+    assert json.loads(out)["regime"] == "overloaded"
+    assert json.loads(out)["clients"] == 15
+    assert "overloaded" in run("describe", inst)[1]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "complaint"),
+    [
+        (("generate", "--family", "papper", "--out", "x.json"), "relocbench: family: expected one of paper"),
+        (("generate", "--family", "paper", "--seed", "x", "--out", "x.json"), "relocbench: --seed: expected 3, 0-9"),
+        (
+            ("generate", "--family", "paper", "--set", "sigma", "--out", "x.json"),
+            "relocbench: --set: expected NAME=",
+        ),
+        (
+            ("generate", "--family", "paper", "--people", "p.csv", "--out", "x.json"),
+            "relocbench: --people: needs",
+        ),
+        (("generate", "--family", "paper", "--out", "x.txt"), "relocbench: x.txt: expected .json"),
+        (("solve", "none.json", "--method", "nearest"), "relocbench: none.json: cannot be read (No such file"),
+    ],
+)
+def test_wrong_use_is_one_line_and_exit_2(run, arguments, complaint, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    code, out, err = run(*arguments)
+    assert code == 2
+    assert err.startswith(complaint)
+    assert err.count("\n") == 1
+    assert out == ""
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("selector", "complaint"),
+    [
+        ("quickest", "method: expected one of random, nearest"),
+        ("nearest[", "method: expected name or name[parameter=value,...], got 'nearest['"),
+        ("nearest[k=3]", "method nearest: expected parameter=value with one of: no parameters; got 'k=3'"),
+    ],
+)
+def test_unknown_methods_and_parameters_are_refused(run, tmp_path, selector, complaint):
+    inst = tmp_path / "inst.json"
+    run("generate", "--family", "preliminary", "--storage", 7, "--seed", 0, "--out", inst)
+    code, _, err = run("solve", inst, "--method", selector)
+    assert code == 2
+    assert complaint in err
+
+
+def test_lists_are_for_people_and_programs(run):
+    for word, first in (("methods", "random"), ("families", "paper")):
+        code, out, _ = run(word, "--json")
+        assert code == 0
+        assert json.loads(out)[0]["name"] == first
+        assert first in run(word)[1]
+    code, out, _ = run("info", "--json")
+    assert code == 0
+    assert {"relocbench", "python", "numpy", "numba", "pyarrow", "cores", "java"} <= json.loads(out).keys()
+    assert "numba" in run("info")[1]
+
+
+def test_version_is_printed(run):
+    assert run("--version")[:2] == (0, f"relocbench {__version__}\n")
+
+
+def test_every_command_has_help_with_an_example(run):
+    for word in ("generate", "describe", "solve", "evaluate", "study", "families", "methods", "info"):
+        code, out, _ = run(word, "--help")
+        assert code == 0
+        assert "Example: relocbench" in " ".join(out.split()), word
+
+
+def test_help_loads_nothing_heavy():
+    script = (
+        "import sys; sys.argv = ['relocbench', '--help']\n"
+        "from relocbench.cli import main\n"
+        "try: main()\n"
+        "except SystemExit: pass\n"
+        "heavy = {'numpy', 'numba', 'pyarrow', 'pandas', 'scipy', 'sklearn', 'pyspark'} & set(sys.modules)\n"
+        "print('loaded:', sorted(heavy))"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines()[-1] == "loaded: []"
+
+
+def test_python_users_find_the_same_things():
+    import relocbench
+
+    instance = relocbench.generate("paper", seed=3, sigma=10)
+    assert isinstance(instance, relocbench.Instance)
+    result = relocbench.solve(instance, "nearest")
+    assert relocbench.evaluate(instance, result.solution.home).y == result.evaluation.y
+    assert set(relocbench.__all__) <= set(dir(relocbench))
+    with pytest.raises(AttributeError, match="has no attribute 'nothing'"):
+        _ = relocbench.nothing
+    with pytest.raises(ValueError, match="expected parameters that choose one cell, 5 are left; give sigma"):
+        relocbench.generate("paper")
