@@ -1,9 +1,13 @@
 """What every method returns."""
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from instances.groups import IntArray
+
+# Called with (seconds, incumbent, bound).
+Progress = Callable[[float, float, float], None]
 
 
 @dataclass(frozen=True, eq=False)

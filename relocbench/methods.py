@@ -5,12 +5,16 @@ import inspect
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, Literal, get_args, get_origin
+from types import UnionType
+from typing import Any, Literal, Union, get_args, get_origin
 
 from instances.errors import InputError, shown
 from instances.solution import Solution
 
 Solve = Callable[..., Solution]
+
+# ``int | float`` and ``int | Literal["auto"]`` are not of one type in every Python.
+UNIONS = (UnionType, Union)
 
 # What every method is called with; its other keyword arguments are its parameters.
 CALLING_CONVENTION = ("instance", "seed", "time_limit", "start", "on_progress")
@@ -43,6 +47,10 @@ class Method:
         loaded: Solve = getattr(importlib.import_module(module), function)
         return loaded
 
+    def takes(self, argument: str) -> bool:
+        """Tell whether the function has an argument of that name."""
+        return argument in inspect.signature(self.load()).parameters
+
     def parameters(self) -> Mapping[str, inspect.Parameter]:
         """Return the parameters a selector may set, with their types and defaults."""
         signature = inspect.signature(self.load())
@@ -54,24 +62,34 @@ METHODS = {
     for method in (
         Method("random", "RA: a home uniformly at random", "nothing", "heuristics.random_homes:solve"),
         Method("nearest", "NS: the nearest server", "nothing", "heuristics.nearest:solve"),
+        Method("otos", "OTOS: one server a topic, with cooperation", "nothing", "heuristics.otos:solve"),
+        Method("reloc", "RELOC: the paper's heuristic", "nothing", "heuristics.reloc:solve"),
+        Method("anneal", "simulated annealing, the strong reference", "nothing", "heuristics.anneal:solve"),
     )
 }
 
 
 @dataclass(frozen=True)
 class Selector:
-    """A method with the parameters a user chose."""
+    """A method with the parameters a user chose, and perhaps another whose homes it starts from."""
 
     method: Method
     settings: Mapping[str, Any]
+    start: "Selector | None" = None
 
     def __str__(self) -> str:
-        inside = ",".join(f"{name}={value}" for name, value in sorted(self.settings.items()))
+        shown_settings = {name: _text(value) for name, value in self.settings.items()}
+        if self.start is not None:
+            shown_settings["start"] = str(self.start)
+        inside = ",".join(f"{name}={value}" for name, value in sorted(shown_settings.items()))
         return f"{self.method.name}[{inside}]" if inside else self.method.name
 
 
 def select(text: str) -> Selector:
-    """Parse a selector: a method's name and perhaps ``[parameter=value,...]``."""
+    """Parse a selector: a method's name and perhaps ``[parameter=value,...]``.
+
+    A method that takes a start accepts ``start=`` with another selector: ``anneal[start=reloc[k=8],moves=2e6]``.
+    """
     match = re.fullmatch(r"\s*([\w-]+)\s*(?:\[(.*)\])?\s*", text)
     if match is None:
         raise InputError("method", f"expected name or name[parameter=value,...], got {shown(text)}")
@@ -80,30 +98,61 @@ def select(text: str) -> Selector:
         raise InputError("method", f"expected one of {', '.join(METHODS)}, got {shown(name)}")
     method = METHODS[name]
     settings: dict[str, Any] = {}
-    for part in (inside or "").split(","):
-        if not part.strip():
-            continue
+    start: Selector | None = None
+    for part in _split(inside or ""):
         key, equals, value = (piece.strip() for piece in part.partition("="))
         known = method.parameters()
-        if not equals or key not in known:
-            names = ", ".join(known) or "no parameters"
+        if equals and key == "start" and method.takes("start"):
+            start = select(value)
+        elif equals and key in known:
+            settings[key] = _converted(f"method {name}: {key}", known[key].annotation, value)
+        else:
+            names = ", ".join([*known, *(["start"] if method.takes("start") else [])]) or "no parameters"
             raise InputError(f"method {name}", f"expected parameter=value with one of: {names}; got {shown(part)}")
-        settings[key] = _converted(f"method {name}: {key}", known[key].annotation, value)
-    return Selector(method, settings)
+    return Selector(method, settings, start)
+
+
+def _split(inside: str) -> list[str]:
+    """Split at the commas that stand in no inner brackets."""
+    parts, depth = [""], 0
+    for character in inside:
+        depth += (character == "[") - (character == "]")
+        if character == "," and depth == 0:
+            parts.append("")
+        else:
+            parts[-1] += character
+    return [part.strip() for part in parts if part.strip()]
+
+
+def _text(value: Any) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 def _converted(label: str, wanted: Any, text: str) -> Any:
     """Return a parameter's text in the type that the method's signature states."""
-    if get_origin(wanted) is Literal:
-        if text not in get_args(wanted):
-            raise InputError(label, f"expected one of {', '.join(get_args(wanted))}, got {shown(text)}")
-        return text
-    if wanted is bool:
-        if text not in ("true", "false"):
-            raise InputError(label, f"expected true or false, got {shown(text)}")
-        return text == "true"
-    try:
+    for kind in get_args(wanted) if get_origin(wanted) in UNIONS else (wanted,):
+        try:
+            return _as(kind, text)
+        except (TypeError, ValueError, OverflowError):
+            continue
+    raise InputError(label, f"expected {_named(wanted)}, got {shown(text)}")
+
+
+def _as(kind: Any, text: str) -> Any:
+    if get_origin(kind) is Literal:
+        return get_args(kind)[get_args(kind).index(text)]
+    if kind is bool:
+        return [False, True][["false", "true"].index(text)]
+    if kind is int:
         # 2e6 is how people write a large count.
-        return int(float(text)) if wanted is int and float(text).is_integer() else wanted(text)
-    except (TypeError, ValueError, OverflowError) as error:
-        raise InputError(label, f"expected {getattr(wanted, '__name__', wanted)}, got {shown(text)}") from error
+        number = float(text)
+        return int(text) if text.lstrip("+-").isdigit() else int(number) if number.is_integer() else int(text)
+    return kind(text)
+
+
+def _named(kind: Any) -> str:
+    if get_origin(kind) in UNIONS:
+        return " or ".join(map(_named, get_args(kind)))
+    if get_origin(kind) is Literal:
+        return ", ".join(get_args(kind))
+    return {bool: "true or false", int: "a whole number", float: "a number"}.get(kind, str(kind))

@@ -3,10 +3,11 @@
 import math
 import time
 from dataclasses import dataclass
+from typing import Any
 
 from instances.evaluation import Evaluation, evaluate
 from instances.instance import Instance
-from instances.solution import Solution
+from instances.solution import Progress, Solution
 from instances.solution_file import StoredSolution
 from relocbench.methods import Selector, select
 
@@ -50,7 +51,14 @@ class Result:
         )
 
 
-def solve(instance: Instance, method: str | Selector, *, seed: int = 0, time_limit: float = 60.0) -> Result:
+def solve(
+    instance: Instance,
+    method: str | Selector,
+    *,
+    seed: int = 0,
+    time_limit: float = 60.0,
+    on_progress: Progress | None = None,
+) -> Result:
     """Find homes with a method.
 
     Parameters
@@ -62,7 +70,9 @@ def solve(instance: Instance, method: str | Selector, *, seed: int = 0, time_lim
     seed
         The same seed gives the same homes.
     time_limit
-        Seconds a method may take; methods that need no time ignore it.
+        Seconds a method may take, its start included; methods that need no time ignore it.
+    on_progress
+        Called with (seconds, incumbent, bound) whenever a method that searches gets better.
 
     Raises
     ------
@@ -74,7 +84,13 @@ def solve(instance: Instance, method: str | Selector, *, seed: int = 0, time_lim
     selector = select(method) if isinstance(method, str) else method
     function = selector.method.load()
     begin = time.perf_counter()
-    solution = function(instance, seed=seed, time_limit=time_limit, **selector.settings)
+    more: dict[str, Any] = dict(selector.settings)
+    if selector.start is not None:
+        more["start"] = solve(instance, selector.start, seed=seed, time_limit=time_limit).solution.home
+    if on_progress is not None and selector.method.takes("on_progress"):
+        more["on_progress"] = on_progress
+    left = max(0.0, time_limit - (time.perf_counter() - begin))
+    solution = function(instance, seed=seed, time_limit=left, **more)
     seconds = time.perf_counter() - begin
     evaluation = evaluate(instance, solution.home)
     if solution.bound > evaluation.objective * (1 + ROUNDING):

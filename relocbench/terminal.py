@@ -1,8 +1,9 @@
 """What people see while and after a command works."""
 
+import contextlib
 import json
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, TypeVar
 
 Item = TypeVar("Item")
@@ -17,6 +18,18 @@ def progress(items: Iterable[Item], total: int, what: str) -> Iterator[Item]:
     from rich.progress import track
 
     yield from track(items, description=what, total=total, console=Console(stderr=True), transient=True)
+
+
+@contextlib.contextmanager
+def live_line() -> Iterator[Callable[[str], None]]:
+    """Give a function that shows one changing line of progress on a terminal, and does nothing elsewhere."""
+    if not sys.stderr.isatty():
+        yield lambda text: None
+        return
+    from rich.console import Console
+
+    with Console(stderr=True).status("working") as status:
+        yield status.update
 
 
 def print_json(value: Any) -> None:

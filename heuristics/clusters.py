@@ -1,0 +1,52 @@
+"""RELOC's first step: the field divided into clusters of servers, and every client in the nearest one."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from instances.compiled import compiled
+from instances.groups import FloatArray, IntArray
+from instances.instance import Instance
+
+# scikit-learn's seeds are 32 bits wide.
+LARGEST_SEED = 2**32
+
+
+@dataclass(frozen=True, eq=False)
+class Clusters:
+    """Which cluster each server and each client belongs to; every cluster has a server."""
+
+    count: int
+    of_server: IntArray
+    of_client: IntArray
+
+
+def make_clusters(instance: Instance, k: int, seed: int) -> Clusters:
+    """Divide the servers by K-means on their positions; a client goes to the nearest centroid, ties to the lowest.
+
+    There are never more clusters than places with a server.
+    """
+    from sklearn.cluster import KMeans
+    from threadpoolctl import threadpool_limits
+
+    at = np.stack([instance.server_x, instance.server_y], axis=1)
+    count = min(k, len(np.unique(at, axis=0)))
+    # One thread: the order of a sum, and with it a last bit, is then the same on every machine.
+    with threadpool_limits(1):
+        found = KMeans(count, n_init=10, random_state=seed % LARGEST_SEED).fit(at)
+    of_client = _nearest_centroid(instance.client_x, instance.client_y, found.cluster_centers_)
+    return Clusters(count, np.asarray(found.labels_, np.int32), of_client)
+
+
+@compiled
+def _nearest_centroid(x: FloatArray, y: FloatArray, centre: FloatArray) -> IntArray:
+    cluster = np.zeros(len(x), np.int32)
+    for m in range(len(x)):
+        best = np.inf
+        for k in range(len(centre)):
+            dx = x[m] - centre[k, 0]
+            dy = y[m] - centre[k, 1]
+            if dx * dx + dy * dy < best:
+                best = dx * dx + dy * dy
+                cluster[m] = k
+    return cluster

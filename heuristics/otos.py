@@ -1,0 +1,66 @@
+"""OTOS: one server a topic, with RELOC's cooperation step against overload."""
+
+import numpy as np
+
+from heuristics.clusters import Clusters
+from heuristics.reloc import Steps, run_clusters
+from heuristics.tasks import cluster_tasks
+from instances.compiled import compiled
+from instances.groups import FloatArray, IntArray, OffsetArray
+from instances.instance import Instance
+from instances.solution import Solution
+
+
+def solve(instance: Instance, *, seed: int, time_limit: float) -> Solution:
+    """Give every client the server that is best for its first topic; an overloaded server passes clients on.
+
+    A topic's server is the one with the least summed delay to the topic's members, ties to the lowest index. The first
+    topic of a client is the first that names it.
+    """
+    everything = Clusters(1, np.zeros(instance.n_servers, np.int32), np.zeros(instance.n_clients, np.int32))
+    delay = np.empty((0, 0)) if instance.client_server_delay is None else instance.client_server_delay
+    server_of_topic = _topic_servers(
+        instance.members.start,
+        instance.members.item,
+        instance.client_x,
+        instance.client_y,
+        instance.server_x,
+        instance.server_y,
+        instance.delay_per_km,
+        np.array(delay),
+    )
+    preferred = np.zeros(instance.n_clients, np.int32)
+    named = instance.topics.sizes > 0
+    preferred[named] = server_of_topic[instance.topics.item[instance.topics.start[:-1][named]]]
+    steps = Steps(related=None, cooperate=True)
+    return Solution(run_clusters(instance, cluster_tasks(instance, everything, preferred), steps))
+
+
+@compiled
+def _topic_servers(
+    start: OffsetArray,
+    member: IntArray,
+    client_x: FloatArray,
+    client_y: FloatArray,
+    server_x: FloatArray,
+    server_y: FloatArray,
+    delay_per_km: float,
+    delay: FloatArray,
+) -> IntArray:
+    chosen = np.zeros(len(start) - 1, np.int32)
+    for n in range(len(start) - 1):
+        best = np.inf
+        for l in range(len(server_x)):
+            total = 0.0
+            for e in range(start[n], start[n + 1]):
+                m = member[e]
+                if delay.shape[0] > 0:
+                    total += delay[m, l]
+                else:
+                    dx = client_x[m] - server_x[l]
+                    dy = client_y[m] - server_y[l]
+                    total += delay_per_km * np.sqrt(dx * dx + dy * dy)
+            if total < best:
+                best = total
+                chosen[n] = l
+    return chosen

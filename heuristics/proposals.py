@@ -1,0 +1,194 @@
+"""The inner loop of annealing: propose a move, know its exact effect, accept or reject it. Compiled."""
+
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from instances.compiled import compiled
+from instances.groups import FloatArray, IntArray, OffsetArray
+from instances.state import StateArrays, move_apply, move_delta
+
+Words = npt.NDArray[np.uint64]
+
+# What is proposed, of every 1024 proposals: one client, a topic's members on a server together; else two clients change
+# places.
+SINGLES = 880
+GROUPS = 104
+# Where to, of every 1024: to a server where the topic is, to one of the client's nearest, to any.
+TO_TOPIC = 560
+TO_NEAR = 400
+
+
+class Neighbourhood(NamedTuple):
+    """What proposals are drawn from."""
+
+    member_start: OffsetArray
+    member: IntArray
+    near: IntArray  # client × its nearest servers
+
+
+class Journal(NamedTuple):
+    """The accepted moves of a batch, so that the best assignment on the way can be recovered without copying it."""
+
+    client: IntArray
+    origin: IntArray
+
+
+@compiled
+def anneal_batch(
+    s: StateArrays,
+    around: Neighbourhood,
+    journal: Journal,
+    random: Words,
+    steps: int,
+    hot: float,
+    cold: float,
+    best: float,
+    now: float,
+    best_home: IntArray,
+) -> tuple[float, float, int]:
+    """Make ``steps`` proposals while the temperature falls from ``hot`` to ``cold``.
+
+    Returns
+    -------
+    best, now, done
+        The least cost met (its homes are in ``best_home`` if it is below the one given), the current cost, and how many
+        proposals were made: fewer than asked if the journal is full.
+    """
+    clients, servers = len(s.client), len(s.server)
+    moved = np.empty(clients, np.int32)
+    written = 0
+    mark = -1
+    cooling = np.exp(np.log(cold / hot) * 64.0 / max(steps, 64))
+    temperature = hot
+    done = 0
+    while done < steps and written + clients + 2 < len(journal.client):
+        if done % 64 == 0 and done > 0:
+            temperature *= cooling
+        done += 1
+        client = _below(random, clients)
+        entries = s.client[client].last - s.client[client].first
+        if entries == 0 or servers == 1:
+            continue
+        topic = s.entry[s.client[client].first + _below(random, entries)].topic
+        origin = s.home[client]
+        target = _target(s, around, random, client, topic)
+        if target == origin:
+            continue
+        kind = _below(random, 1024)
+        if kind < SINGLES:
+            change = move_delta(s, client, target)
+            if change <= 0.0 or _uniform(random) < np.exp(-change / temperature):
+                move_apply(s, client, target)
+                journal.client[written] = client
+                journal.origin[written] = origin
+                written += 1
+                now += change
+        else:
+            first = written
+            change = 0.0
+            if kind < SINGLES + GROUPS:
+                count = 0
+                for e in range(around.member_start[topic], around.member_start[topic + 1]):
+                    if s.home[around.member[e]] == origin:
+                        moved[count] = around.member[e]
+                        count += 1
+                for i in range(count):
+                    change += move_delta(s, moved[i], target)
+                    move_apply(s, moved[i], target)
+                    journal.client[written] = moved[i]
+                    journal.origin[written] = origin
+                    written += 1
+            else:
+                other = _below(random, clients)
+                target = s.home[other]
+                if target == origin:
+                    continue
+                change = move_delta(s, client, target)
+                move_apply(s, client, target)
+                change += move_delta(s, other, origin)
+                move_apply(s, other, origin)
+                journal.client[written] = client
+                journal.origin[written] = origin
+                journal.client[written + 1] = other
+                journal.origin[written + 1] = target
+                written += 2
+            if change <= 0.0 or _uniform(random) < np.exp(-change / temperature):
+                now += change
+            else:
+                while written > first:
+                    written -= 1
+                    move_apply(s, journal.client[written], journal.origin[written])
+        if now < best - 1e-9:
+            best = now
+            mark = written
+    if mark >= 0:
+        best_home[:] = s.home
+        for i in range(written - 1, mark - 1, -1):
+            best_home[journal.client[i]] = journal.origin[i]
+    return best, now, done
+
+
+@compiled
+def _target(s: StateArrays, around: Neighbourhood, random: Words, client: int, topic: int) -> int:
+    kind = _below(random, 1024)
+    if kind < TO_TOPIC:
+        first = s.topic[topic].first
+        return int(s.slot[first + _below(random, s.topic[topic].last - first)].server)
+    if kind < TO_TOPIC + TO_NEAR:
+        return int(around.near[client, _below(random, around.near.shape[1])])
+    return _below(random, len(s.server))
+
+
+@compiled
+def sample_changes(s: StateArrays, around: Neighbourhood, random: Words, count: int) -> FloatArray:
+    """Return the changes of some single proposals, to learn what a temperature means on this instance."""
+    changes = np.zeros(count)
+    for i in range(count):
+        client = _below(random, len(s.client))
+        if s.client[client].last > s.client[client].first:
+            topic = s.entry[s.client[client].first].topic
+            changes[i] = move_delta(s, client, _target(s, around, random, client, topic))
+    return changes
+
+
+@compiled
+def nearest_servers(
+    x: FloatArray, y: FloatArray, server_x: FloatArray, server_y: FloatArray, delay: FloatArray, count: int
+) -> IntArray:
+    """Return for each client its ``count`` nearest servers, by explicit delay where there is one."""
+    near = np.empty((len(x), count), np.int32)
+    distance = np.empty(len(server_x))
+    for m in range(len(x)):
+        for l in range(len(server_x)):
+            if delay.shape[0] > 0:
+                distance[l] = delay[m, l]
+            else:
+                distance[l] = (x[m] - server_x[l]) ** 2 + (y[m] - server_y[l]) ** 2
+        for i in range(count):
+            nearest = int(np.argmin(distance))
+            near[m, i] = nearest
+            distance[nearest] = np.inf
+    return near
+
+
+@compiled
+def _next(random: Words) -> np.uint64:
+    """Return 64 random bits (splitmix64)."""
+    random[0] += np.uint64(0x9E3779B97F4A7C15)
+    z = random[0]
+    z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return np.uint64(z ^ (z >> np.uint64(31)))
+
+
+@compiled
+def _below(random: Words, count: int) -> int:
+    # Through int64: the compiler would make a float of signed and unsigned together.
+    return int(np.int64(((_next(random) >> np.uint64(32)) * np.uint64(count)) >> np.uint64(32)))
+
+
+@compiled
+def _uniform(random: Words) -> float:
+    return float(_next(random) >> np.uint64(11)) * (1.0 / 9007199254740992.0)

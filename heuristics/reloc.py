@@ -1,0 +1,169 @@
+"""RELOC, the paper's Algorithm 1, run cluster by cluster; docs/reading.md says how each open point is read."""
+
+from collections import deque
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+
+from heuristics.clusters import Clusters, make_clusters
+from heuristics.placing import place
+from heuristics.relations import most_related_by_factors, most_related_exactly, nmf_factors, svd_factors
+from heuristics.tasks import Cluster, cluster_tasks
+from instances.errors import InputError
+from instances.evaluation import Evaluation, evaluate
+from instances.groups import IntArray, OffsetArray
+from instances.instance import Instance
+from instances.solution import Solution
+
+Relation = Literal["svd", "exact", "nmf"]
+Cooperation = Literal["client", "topic"]
+
+
+# Clients of a cluster (ascending) -> for each of them the related ones, strongest first, by position in that list.
+Related = Callable[[IntArray], tuple[OffsetArray, IntArray]]
+
+
+@dataclass(frozen=True)
+class Steps:
+    """What the loop does: whom it asks (nobody if None), and how :func:`heuristics.placing.place` cooperates."""
+
+    related: Related | None
+    cooperate: bool
+    whole_topic: bool = False
+    revisit: bool = False
+
+
+@dataclass(frozen=True)
+class Snapshot:
+    """Homes after one of RELOC's steps: ``locality``, ``relation`` or ``cooperation``."""
+
+    step: str
+    home: IntArray
+    evaluation: Evaluation
+
+
+def solve(
+    instance: Instance,
+    *,
+    seed: int,
+    time_limit: float,
+    k: int | Literal["auto"] = 4,
+    related: int = 100,
+    rank: int = 16,
+    relation: Relation = "svd",
+    cooperation: Cooperation = "client",
+    revisit: bool = False,
+    threads: int = 2,
+) -> Solution:
+    """Run RELOC.
+
+    Parameters
+    ----------
+    instance, seed, time_limit
+        As for every method; RELOC needs no time limit. The seed steers K-means (and ``relation=nmf``).
+    k
+        ``K``, the number of clusters; ``auto`` tries several and keeps the one with the least ``Y``.
+    related
+        ``M′``, how many related clients are asked, strongest first.
+    rank
+        Columns of the factorisation.
+    relation
+        How relations are scored: ``svd`` or ``nmf`` of the client×topic incidence, or ``exact``: shared topics.
+    cooperation
+        What leaves an overloaded server: the ``client``, or all publishers of the ``topic`` there.
+    revisit
+        Whether a client met again in a later topic is placed anew.
+    threads
+        Clusters worked on at once; the homes do not depend on it.
+    """
+    if k != "auto" and k < 1:
+        raise InputError("method reloc: k", f"expected at least 1, got {k}")
+    if related < 0 or rank < 1 or threads < 1:
+        raise InputError("method reloc", "expected related >= 0, rank >= 1 and threads >= 1")
+    relations = relation_finder(instance, relation, related, rank, seed)
+    best: tuple[float, IntArray] | None = None
+    for clusters in _clusterings(instance, k, seed):
+        steps = Steps(relations, cooperate=True, whole_topic=cooperation == "topic", revisit=revisit)
+        home = run_clusters(instance, cluster_tasks(instance, clusters), steps, threads)
+        cost = evaluate(instance, home).objective if k == "auto" else 0.0
+        if best is None or cost < best[0]:
+            best = (cost, home)
+    assert best is not None
+    return Solution(best[1])
+
+
+def snapshots(instance: Instance, *, seed: int, k: int = 4, related: int = 100, rank: int = 16) -> list[Snapshot]:
+    """Return the homes after each of the three steps, with loads and ``θ`` per server, for the step-by-step figure.
+
+    Each step is the whole loop with the later steps left out.
+    """
+    clusters = make_clusters(instance, k, seed)
+    relations = relation_finder(instance, "svd", related, rank, seed)
+    found = []
+    for name, steps in (
+        ("locality", Steps(None, cooperate=False)),
+        ("relation", Steps(relations, cooperate=False)),
+        ("cooperation", Steps(relations, cooperate=True)),
+    ):
+        home = run_clusters(instance, cluster_tasks(instance, clusters), steps)
+        found.append(Snapshot(name, home, evaluate(instance, home)))
+    return found
+
+
+def relation_finder(instance: Instance, relation: Relation, related: int, rank: int, seed: int) -> Related | None:
+    """Return a function that lists the most related clients within a cluster; None if nobody is to be asked."""
+    if related == 0:
+        return None
+    if relation == "exact":
+
+        def by_shared_topics(clients: IntArray) -> tuple[OffsetArray, IntArray]:
+            sizes = instance.topics.sizes[clients]
+            start = np.zeros(len(clients) + 1, np.int64)
+            np.cumsum(sizes, out=start[1:])
+            entries = np.arange(start[-1]) + np.repeat(instance.topics.start[clients] - start[:-1], sizes)
+            _, topic = np.unique(instance.topics.item[entries], return_inverse=True)
+            return most_related_exactly(start, topic.astype(np.int64), int(topic.max(initial=-1)) + 1, related)
+
+        return by_shared_topics
+    factors = svd_factors(instance, rank) if relation == "svd" else nmf_factors(instance, rank, seed)
+
+    def by_factors(clients: IntArray) -> tuple[OffsetArray, IntArray]:
+        return most_related_by_factors(factors[clients], related)
+
+    return by_factors
+
+
+def run_clusters(instance: Instance, clusters: Iterator[Cluster], steps: Steps, threads: int = 1) -> IntArray:
+    """Run the loop on every cluster and put the homes together."""
+    home = np.zeros(instance.n_clients, np.int32)
+
+    def run(cluster: Cluster) -> None:
+        task = cluster.task
+        if steps.related is not None:
+            start, item = steps.related(cluster.clients)
+            task = task._replace(related_start=start, related=item)
+        local = place(task, steps.cooperate, steps.whole_topic, steps.revisit)
+        # A client in no topic is never met by the loop: any server will do, and the first of its cluster is one.
+        home[cluster.clients] = cluster.servers[np.maximum(local, 0)]
+
+    if threads == 1:
+        for cluster in clusters:
+            run(cluster)
+        return home
+    with ThreadPoolExecutor(threads) as pool:
+        deque(pool.map(run, clusters), maxlen=0)
+    return home
+
+
+def _clusterings(instance: Instance, k: int | Literal["auto"], seed: int) -> Iterator[Clusters]:
+    if k != "auto":
+        yield make_clusters(instance, k, seed)
+        return
+    tried = 1
+    while tried < instance.n_servers:
+        yield make_clusters(instance, tried, seed)
+        tried *= 2
+    yield make_clusters(instance, instance.n_servers, seed)

@@ -1,0 +1,107 @@
+"""Algorithm 1 of the paper over the whole instance at once, in plain Python: slow, to be read beside the paper."""
+
+import math
+
+from heuristics.clusters import make_clusters
+from heuristics.relations import nmf_factors, svd_factors
+
+
+class Loads:
+    """Which publishers of which topic have been counted on which server."""
+
+    def __init__(self, instance):
+        self.instance = instance
+        self.publishers = [{} for _ in range(instance.n_servers)]  # server -> topic -> clients
+
+    def storage(self, server):
+        return sum(float(self.instance.spool[topic]) for topic in self.publishers[server])
+
+    def compute(self, server):
+        counted = self.publishers[server].items()
+        return sum(len(clients) * float(self.instance.spool[topic]) for topic, clients in counted)
+
+    def theta_is_1(self, server):
+        fits = self.storage(server) <= self.instance.storage[server]
+        return fits and self.compute(server) <= self.instance.compute[server]
+
+    def use(self, server):
+        def share(load, capacity):
+            return 0.0 if load == 0 else load / capacity if capacity > 0 else math.inf
+
+        storage = share(self.storage(server), float(self.instance.storage[server]))
+        return max(storage, share(self.compute(server), float(self.instance.compute[server])))
+
+    def add(self, client, topic, server):
+        self.publishers[server].setdefault(topic, set()).add(client)
+
+    def move(self, client, old, new):
+        """Everything of the client that has been counted goes with it."""
+        for topic in [topic for topic, clients in self.publishers[old].items() if client in clients]:
+            self.publishers[old][topic].remove(client)
+            if not self.publishers[old][topic]:
+                del self.publishers[old][topic]
+            self.add(client, topic, new)
+
+
+def relation_scores(instance, relation, rank, seed):
+    topics = [set(instance.topics[m].tolist()) for m in range(instance.n_clients)]
+    if relation == "exact":
+        return lambda a, b: len(topics[a] & topics[b])
+    factors = svd_factors(instance, rank) if relation == "svd" else nmf_factors(instance, rank, seed)
+
+    def score(a, b):
+        total = 0.0
+        for mine, other in zip(factors[a].tolist(), factors[b].tolist(), strict=True):
+            total += mine * other
+        return math.floor(total * 1e9 + 0.5)
+
+    return score
+
+
+def reloc(instance, *, seed, k=4, related=100, rank=16, relation="svd", cooperation="client", revisit=False):
+    clusters = make_clusters(instance, k, seed)
+    score = relation_scores(instance, relation, rank, seed)
+    publishers = [set(topic.tolist()) for topic in instance.publishers]
+    loads = Loads(instance)
+    home = [None] * instance.n_clients
+
+    def servers_near(client):
+        return [l for l in range(instance.n_servers) if clusters.of_server[l] == clusters.of_client[client]]
+
+    def strongest(client):
+        others = [
+            (-score(client, other), other)
+            for other in range(instance.n_clients)
+            if other != client and clusters.of_client[other] == clusters.of_client[client]
+        ]
+        return [other for negative, other in sorted(others) if negative < 0][:related]
+
+    def choose(client):
+        for other in strongest(client):
+            if home[other] is not None and loads.theta_is_1(home[other]):
+                return home[other]
+        free = [l for l in servers_near(client) if loads.theta_is_1(l)]
+        if free:
+            return min(free, key=lambda l: (float(instance.client_delay(client, l)), l))
+        return min(servers_near(client), key=lambda l: (loads.use(l), l))
+
+    for topic in range(instance.n_topics):
+        for client in instance.members[topic].tolist():
+            if home[client] is None:
+                home[client] = choose(client)
+            elif revisit:
+                new = choose(client)
+                loads.move(client, home[client], new)
+                home[client] = new
+            if client not in publishers[topic]:
+                continue
+            server = home[client]
+            loads.add(client, topic, server)
+            if not loads.theta_is_1(server):
+                new = min(servers_near(client), key=lambda l: (loads.use(l), l))
+                if new != server:
+                    together = loads.publishers[server][topic] if cooperation == "topic" else {client}
+                    for mover in sorted(together):
+                        loads.move(mover, server, new)
+                        home[mover] = new
+    return [servers_near(client)[0] if server is None else server for client, server in enumerate(home)]

@@ -1,0 +1,99 @@
+import itertools
+
+import numpy as np
+import pytest
+
+from heuristics.anneal import solve
+from instances.errors import InputError
+from instances.evaluation import evaluate
+from instances.families import FAMILIES
+from instances.groups import Groups
+from instances.instance import Instance
+from instances.nearest import nearest_server
+from instances.state import State
+from tests.samples import KINDS, random_instance
+
+
+def best_of_all(instance):
+    homes = itertools.product(range(instance.n_servers), repeat=instance.n_clients)
+    return min(evaluate(instance, home).objective for home in homes)
+
+
+TINY = [(cell, seed) for cell in FAMILIES["tiny"].cells() for seed in range(4)]
+
+
+def test_the_optimum_of_tiny_instances_is_found_in_95_of_100_runs():
+    found = []
+    for cell, seed in TINY:
+        instance = cell.build(seed)
+        optimum = best_of_all(instance)
+        cost = evaluate(instance, solve(instance, seed=seed, time_limit=60.0, moves=200_000).home).objective
+        assert cost >= optimum - 1e-9
+        found.append(cost <= optimum + 1e-9)
+    assert np.mean(found) >= 0.95
+
+
+@pytest.mark.parametrize("seed", range(len(KINDS)))
+def test_what_is_reported_is_what_it_costs(seed):
+    instance = random_instance(seed)
+    solution = solve(instance, seed=seed, time_limit=60.0, moves=5000)
+    cost = evaluate(instance, solution.home).objective
+    assert cost <= evaluate(instance, nearest_server(instance)).objective + 1e-9
+    assert solution.trace[-1][1] == pytest.approx(cost, abs=1e-7)
+    incumbents = [incumbent for _, incumbent, _ in solution.trace]
+    assert incumbents == sorted(incumbents, reverse=True)
+
+
+def test_the_same_seed_and_moves_give_the_same_homes():
+    instance = FAMILIES["paper"].cells({"sigma": 10})[0].build(0)
+    a, b, c = (solve(instance, seed=seed, time_limit=600.0, moves=300_000).home.tolist() for seed in (1, 1, 2))
+    assert a == b != c
+
+
+def test_it_starts_from_what_it_is_given_and_never_ends_worse():
+    instance = FAMILIES["paper"].cells({"sigma": 10})[0].build(0)
+    good = solve(instance, seed=0, time_limit=600.0, moves=1_000_000).home
+    again = solve(instance, seed=1, time_limit=600.0, moves=10_000, start=good)
+    assert again.trace[0][1] == pytest.approx(evaluate(instance, good).objective)
+    assert evaluate(instance, again.home).objective <= evaluate(instance, good).objective + 1e-9
+
+
+def test_it_stops_at_once_without_time():
+    instance = FAMILIES["paper"].cells({"sigma": 10})[0].build(0)
+    assert solve(instance, seed=0, time_limit=0.0).home.tolist() == nearest_server(instance).tolist()
+
+
+def test_progress_is_told():
+    told = []
+    instance = FAMILIES["paper"].cells({"sigma": 10})[0].build(0)
+    solve(instance, seed=0, time_limit=600.0, moves=200_000, on_progress=lambda *point: told.append(point))
+    assert len(told) >= 2
+    assert told[-1][1] < told[0][1]
+
+
+def test_groups_are_moved_where_single_clients_cannot_leave():
+    # Everybody sits on the farther server; whoever leaves alone pays for the way to the others, only all together gain.
+    members = Groups.of([list(range(6))])
+    instance = Instance(
+        cloud_delay=5.0,
+        delay_per_km=1.0,
+        server_x=[0.0, 10.0],
+        server_y=[0.0, 0.0],
+        storage=[100.0, 100.0],
+        compute=[1000.0, 1000.0],
+        client_x=[5.1] * 6,
+        client_y=[0.0] * 6,
+        spool=[6.0],
+        publishers=members,
+        subscribers=members,
+    )
+    stuck = np.zeros(6, np.int32)
+    state = State(instance, stuck)
+    assert all(state.delta(client, 1) > 0 for client in range(6))
+    home = solve(instance, seed=0, time_limit=60.0, moves=2000, start=stuck).home
+    assert home.tolist() == [1] * 6
+
+
+def test_negative_moves_are_refused():
+    with pytest.raises(InputError, match="moves: expected at least 0, got -1"):
+        solve(random_instance(0), seed=0, time_limit=1.0, moves=-1)

@@ -1,0 +1,72 @@
+import numpy as np
+import pytest
+
+from heuristics import nearest, otos, random_homes
+from instances.evaluation import evaluate
+from instances.families import FAMILIES
+from tests.heuristics.literal_reloc import Loads
+from tests.heuristics.test_reloc import whole_spools
+from tests.samples import random_instance, relabelled
+
+
+def literal_otos(instance):
+    """Topics in order, the best server of each for its members; overload passes clients to the least used server."""
+    loads = Loads(instance)
+    home = [None] * instance.n_clients
+    publishers = [set(topic.tolist()) for topic in instance.publishers]
+    for topic in range(instance.n_topics):
+        members = instance.members[topic].tolist()
+        totals = [sum(float(instance.client_delay(m, l)) for m in members) for l in range(instance.n_servers)]
+        for client in members:
+            if home[client] is None:
+                home[client] = totals.index(min(totals))
+            if client in publishers[topic]:
+                loads.add(client, topic, home[client])
+                if not loads.theta_is_1(home[client]):
+                    new = min(range(instance.n_servers), key=lambda l: (loads.use(l), l))
+                    loads.move(client, home[client], new)
+                    home[client] = new
+    return [0 if server is None else server for server in home]
+
+
+@pytest.mark.parametrize("seed", range(96))
+def test_otos_is_what_its_description_says(seed):
+    instance = whole_spools(random_instance(seed))
+    assert otos.solve(instance, seed=0, time_limit=1.0).home.tolist() == literal_otos(instance)
+
+
+def test_otos_keeps_topics_together_when_there_is_room():
+    instance = (
+        FAMILIES["paper"].cells({"sigma": 5, "max_topics_per_client": 1, "storage": 1e6, "compute": 1e6})[0].build(0)
+    )
+    home = otos.solve(instance, seed=0, time_limit=1.0).home
+    assert all(len(set(home[members].tolist())) == 1 for members in instance.members)
+
+
+@pytest.mark.parametrize("method", [nearest, otos], ids=["nearest", "otos"])
+@pytest.mark.parametrize("seed", range(12))
+def test_relabelling_moves_the_homes_with_the_names(method, seed):
+    # Distinct delays and ample capacities: no tie, so no index decides anything.
+    instance = random_instance(seed, ("loose", "euclid", "far", "mixed"))
+    rng = np.random.default_rng(seed)
+    client_to, server_to = rng.permutation(instance.n_clients), rng.permutation(instance.n_servers)
+    home = method.solve(instance, seed=0, time_limit=1.0).home
+    again = method.solve(relabelled(instance, client_to, server_to), seed=0, time_limit=1.0).home
+    in_a_topic = np.flatnonzero(instance.topics.sizes > 0)
+    assert again[client_to[in_a_topic]].tolist() == server_to[home[in_a_topic]].tolist()
+
+
+def test_random_homes_are_spread_evenly_and_follow_the_seed():
+    instance = FAMILIES["paper"].cells({"sigma": 5, "topics": 2000})[0].build(0)
+    home = random_homes.solve(instance, seed=1, time_limit=1.0).home
+    counts = np.bincount(home, minlength=16)
+    assert counts.min() > 0.8 * counts.mean()
+    assert home.tolist() == random_homes.solve(instance, seed=1, time_limit=1.0).home.tolist()
+    assert home.tolist() != random_homes.solve(instance, seed=2, time_limit=1.0).home.tolist()
+
+
+def test_nearest_has_the_least_distance_of_all():
+    instance = FAMILIES["paper"].cells({"sigma": 10})[0].build(0)
+    least = evaluate(instance, nearest.solve(instance, seed=0, time_limit=1.0).home).y1
+    for seed in range(20):
+        assert evaluate(instance, random_homes.solve(instance, seed=seed, time_limit=1.0).home).y1 > least

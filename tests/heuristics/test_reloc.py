@@ -1,0 +1,127 @@
+import dataclasses
+
+import numpy as np
+import pytest
+
+from heuristics.clusters import Clusters, make_clusters
+from heuristics.reloc import Steps, relation_finder, run_clusters, snapshots, solve
+from heuristics.tasks import cluster_tasks
+from instances.errors import InputError
+from instances.evaluation import evaluate
+from instances.families import FAMILIES
+from tests.heuristics.literal_reloc import reloc as literal_reloc
+from tests.samples import random_instance
+
+READINGS = [
+    {},
+    {"k": 1},
+    {"k": 2, "relation": "exact"},
+    {"cooperation": "topic"},
+    {"revisit": True},
+    {"k": 3, "cooperation": "topic", "revisit": True, "relation": "exact"},
+    {"related": 2},
+    {"related": 0},
+    {"rank": 2, "related": 3},
+    {"relation": "nmf"},
+]
+
+
+def whole_spools(instance):
+    # Sums of whole numbers are exact in any order, which the two implementations do not share.
+    return dataclasses.replace(
+        instance,
+        spool=np.ceil(instance.spool),
+        storage=np.ceil(instance.storage),
+        compute=np.ceil(instance.compute),
+    )
+
+
+@pytest.mark.parametrize("seed", range(240))
+def test_cluster_by_cluster_gives_the_homes_of_the_whole_run(seed):
+    instance = whole_spools(random_instance(seed))
+    reading = READINGS[seed % len(READINGS)]
+    expected = literal_reloc(instance, seed=seed, **reading)
+    assert solve(instance, seed=seed, time_limit=1.0, **reading).home.tolist() == expected
+
+
+@pytest.mark.parametrize("sigma", [1, 20])
+@pytest.mark.parametrize("reading", READINGS[:6])
+def test_cluster_by_cluster_gives_the_homes_of_the_whole_run_at_the_papers_size(sigma, reading):
+    instance = FAMILIES["paper"].cells({"sigma": sigma})[0].build(1)
+    expected = literal_reloc(instance, seed=0, **reading)
+    assert solve(instance, seed=0, time_limit=1.0, **reading).home.tolist() == expected
+
+
+def test_a_cluster_run_by_itself_gives_its_part_of_the_homes():
+    instance = FAMILIES["paper"].cells({"sigma": 10})[0].build(0)
+    whole = solve(instance, seed=0, time_limit=1.0).home
+    clusters = make_clusters(instance, 4, 0)
+    steps = Steps(relation_finder(instance, "svd", 100, 16, 0), cooperate=True)
+    for cluster in reversed(list(cluster_tasks(instance, clusters))):
+        alone = run_clusters(instance, iter([cluster]), steps)
+        assert alone[cluster.clients].tolist() == whole[cluster.clients].tolist()
+        assert set(clusters.of_server[whole[cluster.clients]]) == {clusters.of_client[cluster.clients[0]]}
+
+
+def test_homes_do_not_depend_on_threads_and_seeds_repeat():
+    instance = FAMILIES["paper"].cells({"sigma": 5, "topics": 640, "servers": 64})[0].build(0)
+    homes = [solve(instance, seed=7, time_limit=1.0, k=16, threads=threads).home.tolist() for threads in (1, 2, 4, 2)]
+    assert homes[0] == homes[1] == homes[2] == homes[3]
+
+
+def test_automatic_k_is_no_worse_than_any_power_of_two():
+    instance = FAMILIES["paper"].cells({"sigma": 5})[0].build(2)
+    costs = [evaluate(instance, solve(instance, seed=0, time_limit=1.0, k=k).home).y for k in (1, 2, 4, 8, 16)]
+    assert evaluate(instance, solve(instance, seed=0, time_limit=1.0, k="auto").home).y == min(costs)
+
+
+def test_with_a_cluster_for_every_server_reloc_is_nearest_server():
+    instance = FAMILIES["paper"].cells({"sigma": 5})[0].build(2)
+    from heuristics.nearest import solve as nearest
+
+    assert (
+        solve(instance, seed=0, time_limit=1.0, k=16).home.tolist()
+        == nearest(instance, seed=0, time_limit=1.0).home.tolist()
+    )
+
+
+def test_snapshots_tell_the_three_steps():
+    instance = FAMILIES["preliminary"].cells({"storage": 7})[0].build(0)
+    steps = snapshots(instance, seed=0)
+    assert [snapshot.step for snapshot in steps] == ["locality", "relation", "cooperation"]
+    assert steps[2].home.tolist() == solve(instance, seed=0, time_limit=1.0).home.tolist()
+    # Related clients come together, which fills servers; cooperation relieves them again.
+    opened = [int((snapshot.evaluation.storage > 0).sum()) for snapshot in steps]
+    assert opened[1] <= opened[0]
+    assert steps[1].evaluation.compute.max() >= steps[2].evaluation.compute.max()
+    for snapshot in steps:
+        assert snapshot.evaluation.storage.tolist() == evaluate(instance, snapshot.home).storage.tolist()
+
+
+def test_clusters_have_servers_and_clients_the_nearest_centroid():
+    instance = FAMILIES["paper"].cells({"sigma": 20, "servers": 30})[0].build(0)
+    clusters = make_clusters(instance, 5, 3)
+    assert set(clusters.of_server.tolist()) == set(range(5))
+    centre = np.array(
+        [
+            (instance.server_x[clusters.of_server == k].mean(), instance.server_y[clusters.of_server == k].mean())
+            for k in range(5)
+        ]
+    )
+    distance = np.hypot(instance.client_x[:, None] - centre[:, 0], instance.client_y[:, None] - centre[:, 1])
+    assert clusters.of_client.tolist() == distance.argmin(axis=1).tolist()
+
+
+def test_servers_at_one_place_are_never_split_into_more_clusters_than_places():
+    instance = random_instance(3)
+    there = np.ones(instance.n_servers)
+    instance = dataclasses.replace(instance, server_x=there, server_y=there)
+    clusters = make_clusters(instance, 4, 0)
+    assert isinstance(clusters, Clusters)
+    assert clusters.count == 1
+
+
+@pytest.mark.parametrize("setting", [{"k": 0}, {"related": -1}, {"rank": 0}, {"threads": 0}])
+def test_impossible_settings_are_refused(setting):
+    with pytest.raises(InputError, match="method reloc"):
+        solve(random_instance(0), seed=0, time_limit=1.0, **setting)
