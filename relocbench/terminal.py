@@ -42,13 +42,14 @@ def print_table(title: str, columns: Sequence[str], rows: Iterable[Sequence[str]
     from rich.box import SIMPLE
     from rich.console import Console
     from rich.table import Table
+    from rich.text import Text
 
     table = Table(title=title, title_justify="left", box=SIMPLE, title_style="bold")
     right = set(numeric)
     for column in columns:
         table.add_column(column, justify="right" if column in right else "left", overflow="fold")
     for row in rows:
-        table.add_row(*row)
+        table.add_row(*map(Text, row))  # as text: reloc[k=1] is no markup
     console = Console()
     # A file or a pipe has no width of its own: let the table have what it needs.
     Console(width=None if console.is_terminal else 160).print(table)

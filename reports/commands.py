@@ -19,10 +19,6 @@ def study(
     from reports.study import columns, run_study, table_rows
 
     rows = run_study(seeds)
-    print_table(
-        f"Y in ms on the paper family, mean of {seeds} seeds with 95 % interval",
-        columns(rows),
-        table_rows(rows),
-        columns(rows),
-    )
+    title = f"Y in ms on the paper family, mean of {seeds} seeds with 95 % interval"
+    print_table(title, columns(rows), table_rows(rows), numeric=columns(rows)[1:])
     print(f"report: {write_page(rows, out)}")

@@ -4,79 +4,90 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from instances.evaluation import evaluate
 from instances.families import family
-from instances.groups import IntArray
-from instances.regimes import classify
-from relocbench.methods import METHODS
 from relocbench.solving import solve
 from relocbench.terminal import progress
 
 FAMILY = "paper"
-# Not a method: the assignment that shows that the capacities suffice, found to learn the regime of an instance.
-REFERENCE = "one that fits"
+REFERENCE = "anneal[moves=2e6]"
+# The paper's four, the reference, and RELOC under other readings and with other numbers of clusters.
+PLOTTED = ("random", "nearest", "otos", "reloc", REFERENCE)
+METHODS = (
+    *PLOTTED,
+    "reloc[relation=exact]",
+    "reloc[relation=nmf]",
+    "reloc[cooperation=topic]",
+    "reloc[revisit=true]",
+    "reloc[k=1]",
+    "reloc[k=2]",
+    "reloc[k=8]",
+    "reloc[k=16]",
+    "reloc[k=auto]",
+)
 
 
 @dataclass(frozen=True)
 class StudyRow:
-    """One assignment of one instance."""
+    """One assignment of one instance.
+
+    ``storage_used`` is the mean over servers of what they hold as a share of what they can, ``fullest_storage`` the
+    largest, ``distance_km`` the mean from a client to its home.
+    """
 
     instance: str
     hash: str
     sigma: float
     seed: int
-    regime: str
     method: str
     y: float
     y1: float
     y2: float
     least_theta: float
+    storage_used: float
     fullest_storage: float
-    seconds: float | None
+    distance_km: float
+    seconds: float
 
 
 def run_study(seeds: int) -> list[StudyRow]:
     """Run every method on every cell of the family."""
-    jobs = [(cell, seed) for cell in family(FAMILY).cells() for seed in range(seeds)]
+    jobs = [(cell, seed, method) for cell in family(FAMILY).cells() for seed in range(seeds) for method in METHODS]
     rows = []
-    for cell, seed in progress(jobs, len(jobs), "studying"):
+    for cell, seed, method in progress(jobs, len(jobs), "studying"):
         instance = cell.build(seed)
-        regime = classify(instance)
-        found: list[tuple[str, IntArray, float | None]] = []
-        for name in METHODS:
-            result = solve(instance, name, seed=seed)
-            found.append((name, result.solution.home, result.seconds))
-        if regime.witness is not None:
-            found.append((REFERENCE, regime.witness, None))
-        for method, home, seconds in found:
-            cost = evaluate(instance, home)
-            rows.append(
-                StudyRow(
-                    instance=instance.name,
-                    hash=instance.hash,
-                    sigma=float(cell.varied["sigma"]),
-                    seed=seed,
-                    regime=regime.kind,
-                    method=method,
-                    y=cost.y,
-                    y1=cost.y1,
-                    y2=cost.y2,
-                    least_theta=float(cost.theta.min()),
-                    fullest_storage=float((cost.storage / instance.storage).max()),
-                    seconds=seconds,
-                )
+        result = solve(instance, method, seed=seed)
+        home, cost = result.solution.home, result.evaluation
+        use = cost.storage / instance.storage
+        delay = instance.client_delay(np.arange(instance.n_clients), home)
+        rows.append(
+            StudyRow(
+                instance=instance.name,
+                hash=instance.hash,
+                sigma=float(cell.varied["sigma"]),
+                seed=seed,
+                method=method,
+                y=cost.y,
+                y1=cost.y1,
+                y2=cost.y2,
+                least_theta=float(cost.theta.min()),
+                storage_used=float(use.mean()),
+                fullest_storage=float(use.max()),
+                distance_km=float(delay.mean() / instance.delay_per_km),
+                seconds=result.seconds,
             )
+        )
     return rows
-
-
-def methods_of(rows: list[StudyRow]) -> list[str]:
-    """Return the methods in the order in which they ran."""
-    return list(dict.fromkeys(row.method for row in rows))
 
 
 def sigmas_of(rows: list[StudyRow]) -> list[float]:
     """Return the spreads, ascending."""
     return sorted({row.sigma for row in rows})
+
+
+def values_of(rows: list[StudyRow], method: str, sigma: float, what: str = "y") -> list[float]:
+    """Return one number of each seed, in the order of seeds, so that methods can be compared pair by pair."""
+    chosen = sorted((row for row in rows if row.method == method and row.sigma == sigma), key=lambda row: row.seed)
+    return [float(getattr(row, what)) for row in chosen]
 
 
 def mean_interval(values: list[float]) -> tuple[float, float, float]:
@@ -90,23 +101,16 @@ def mean_interval(values: list[float]) -> tuple[float, float, float]:
 
 def columns(rows: list[StudyRow]) -> list[str]:
     """Return the table's headings."""
-    return ["σ, km", *methods_of(rows), "scarce"]
+    return ["method", *(f"σ = {sigma:g} km" for sigma in sigmas_of(rows))]
 
 
 def table_rows(rows: list[StudyRow]) -> list[list[str]]:
-    """Return the table: a line a spread, a column a method, and how many of the instances are proved scarce."""
+    """Return the table: a line a method, a column a spread, mean Y and its interval."""
     table = []
-    for sigma in sigmas_of(rows):
-        line = [f"{sigma:g}"]
-        here = [row for row in rows if row.sigma == sigma]
-        for method in methods_of(rows):
-            values = [row.y for row in here if row.method == method]
-            if values:
-                mean, low, high = mean_interval(values)
-                line.append(f"{mean:.3f} [{low:.3f}, {high:.3f}]")
-            else:
-                line.append("none found")
-        instances = {row.instance: row.regime for row in here}
-        scarce = sum(regime == "scarce" for regime in instances.values())
-        table.append([*line, f"{scarce} of {len(instances)}"])
+    for method in METHODS:
+        line = [method]
+        for sigma in sigmas_of(rows):
+            mean, low, high = mean_interval(values_of(rows, method, sigma))
+            line.append(f"{mean:.3f} [{low:.3f}, {high:.3f}]")
+        table.append(line)
     return table
