@@ -30,7 +30,7 @@ def arrange(
     Groups
         For each topic its clients.
     """
-    row_id, start, member = _rows(graph)
+    row_id, start, member = graph.rows
     size = np.diff(start)
     usable = np.flatnonzero((size >= min_size) & (size <= max_size))
     order = usable[rng.permutation(len(usable))]
@@ -46,22 +46,6 @@ def arrange(
     rank = np.empty(len(first), np.int64)
     rank[np.argsort(first)] = np.arange(len(first))
     return Groups(chosen_start, rank[number].astype(np.int32))
-
-
-def _rows(graph: FollowerGraph) -> tuple[npt.NDArray[np.int64], OffsetArray, npt.NDArray[np.int64]]:
-    """Return the followers, ascending, and for each of them itself and its distinct followees."""
-    proper = graph.follower != graph.followee
-    follower, followee = graph.follower[proper], graph.followee[proper]
-    order = np.lexsort((followee, follower))
-    follower, followee = follower[order], followee[order]
-    fresh = np.ones(len(follower), np.bool_)
-    fresh[1:] = (np.diff(follower) != 0) | (np.diff(followee) != 0)
-    follower, followee = follower[fresh], followee[fresh]
-
-    row_id, first = np.unique(follower, return_index=True)
-    member = np.insert(followee, first, row_id)
-    start = np.append(first + np.arange(len(first)), len(member)).astype(np.int64)
-    return row_id, start, member
 
 
 @compiled

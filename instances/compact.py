@@ -120,7 +120,9 @@ def _draw(parameters: CompactParameters, rng: np.random.Generator, name: str) ->
         to_home = np.round(longest * rng.random((clients, servers)), 6)
         return dataclasses.replace(instance, client_server_delay=to_home, server_server_delay=between)
     if parameters.shape == "near-cloud":
-        return dataclasses.replace(instance, cloud_delay=float(instance.server_delay.max()) * rng.uniform(0.1, 0.4))
+        near = float(instance.server_delay.max()) * rng.uniform(0.1, 0.4)
+        made = dict(instance.parameters) | {"cloud_delay": near}
+        return dataclasses.replace(instance, cloud_delay=near, parameters=made)
     return instance
 
 
@@ -152,8 +154,7 @@ def _roles(topics: list[list[int]], rng: np.random.Generator) -> tuple[list[list
 
 def _with_capacities(instance: Instance, parameters: CompactParameters, rng: np.random.Generator) -> Instance | None:
     """Return the instance with capacities for its regime; None where none of those tried will do."""
-    storage = float(instance.spool[instance.publishers.sizes > 0].sum())
-    compute = float(instance.publishers.sizes @ instance.spool)
+    storage, compute = instance.total_spool, instance.total_compute
     spread = np.ones(instance.n_servers) if parameters.equal_servers else rng.uniform(0.6, 1.4, instance.n_servers)
     share = spread / spread.sum()
 

@@ -1,10 +1,11 @@
 """Compile a numerical kernel, with a cache on disk that a changed source can never make stale."""
 
+import contextlib
 import functools
 import hashlib
 import os
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TypeVar, cast
 
@@ -16,9 +17,9 @@ Kernel = TypeVar("Kernel", bound=Callable[..., object])
 def compiled(function: Kernel) -> Kernel:
     """Compile ``function`` with numba (no Python objects, no fast-math, cached on disk).
 
-    numba renews a cached kernel when its own file changes, but not when a kernel it calls from another file does.
-    So the cache lives in a folder named after the content of every kernel file it could depend on: those of its
-    own room and of ``instances``, the room all others build on.
+    numba renews a cached kernel when its own file changes, but not when a kernel it calls or a constant it uses does
+    in another file. So the cache lives in a folder named after the content of every file it could depend on: its own
+    room and the rooms that have kernels for others.
     """
     numba.config.CACHE_DIR = str(_cache_folder(Path(function.__code__.co_filename).parent))  # type: ignore[attr-defined]
     return cast(Kernel, numba.njit(cache=True, nogil=True, error_model="numpy")(function))
@@ -26,28 +27,34 @@ def compiled(function: Kernel) -> Kernel:
 
 @functools.cache
 def _cache_folder(room: Path) -> Path:
+    rooms = Path(__file__).parent.parent
     digest = hashlib.sha256()
-    for folder in sorted({room, Path(__file__).parent}):
+    for folder in sorted({room, rooms / "instances", rooms / "heuristics", rooms / "formulations"}):
         for file in sorted(folder.glob("*.py")):
-            content = file.read_bytes()
-            if b"@compiled" in content:
-                digest.update(content)
+            digest.update(file.read_bytes())
     return _cache_root() / digest.hexdigest()[:16]
 
 
 def _cache_root() -> Path:
+    """Return the first folder that is ours to write to: the one chosen, the user's cache, a temporary one."""
+    for root in _candidates():
+        try:
+            root.mkdir(mode=0o700, parents=True, exist_ok=True)
+        except OSError:
+            continue
+        # A cache holds code: a folder of somebody else's is not to be trusted.
+        if os.access(root, os.W_OK) and (not hasattr(os, "getuid") or root.stat().st_uid == os.getuid()):
+            return root
+    return Path(tempfile.mkdtemp(prefix="relocbench-numba-"))
+
+
+def _candidates() -> Iterator[Path]:
     if chosen := os.environ.get("NUMBA_CACHE_DIR"):
-        return Path(chosen)
-    caches = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
-    root = caches / "relocbench" / "numba"
-    try:
-        root.mkdir(parents=True, exist_ok=True)
-    except OSError:
-        return _fallback_root()
-    return root if os.access(root, os.W_OK) else _fallback_root()
-
-
-def _fallback_root() -> Path:
-    """Return a folder of this user's for machines without a writable home."""
+        yield Path(chosen)
+    if caches := os.environ.get("XDG_CACHE_HOME"):
+        yield Path(caches) / "relocbench" / "numba"
+    # A user without a home, as containers have them, makes this raise RuntimeError.
+    with contextlib.suppress(RuntimeError):
+        yield Path.home() / ".cache" / "relocbench" / "numba"
     user = os.getuid() if hasattr(os, "getuid") else "user"
-    return Path(tempfile.gettempdir()) / f"relocbench-numba-{user}"
+    yield Path(tempfile.gettempdir()) / f"relocbench-numba-{user}"

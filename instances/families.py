@@ -7,12 +7,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 from instances.compact import REGIMES, SHAPES, CompactParameters, generate_compact
 from instances.errors import InputError, shown
-from instances.field import FieldParameters, generate_field
+from instances.field import PLACELESS, FieldParameters, generate_field
 from instances.instance import Instance
 from instances.places import Places
 from instances.seeds import stream
+from instances.settings import setting
 from instances.social import FollowerGraph
 
 Value = str | int | float
@@ -71,11 +74,7 @@ class Family:
         """Return an override in its parameter's own type."""
         if name not in METHOD_SETTINGS and name not in _types(self.maker):
             raise InputError(name, f"expected one of {', '.join([*_types(self.maker), *METHOD_SETTINGS])}")
-        wanted = METHOD_SETTINGS.get(name) or _types(self.maker)[name]
-        try:
-            converted: Value = wanted(value)
-        except (TypeError, ValueError) as error:
-            raise InputError(name, f"expected {wanted.__name__}, got {shown(value)}") from error
+        converted: Value = setting(name, METHOD_SETTINGS.get(name) or _types(self.maker)[name], value)
         return converted
 
     def _default(self, name: str) -> Value | None:
@@ -100,11 +99,11 @@ class Cell:
 
     def build(self, seed: int, graph: FollowerGraph | None = None, places: Places | None = None) -> Instance:
         """Build the instance with this seed; it depends on nothing but the family, the cell and the seed."""
+        seed = checked_seed(seed)
         settings = dict(self.family.fixed) | self.varied | self.extra
         made_with = {name: value for name, value in settings.items() if name not in METHOD_SETTINGS}
-        key = _canonical({n: v for n, v in (self.varied | self.extra).items() if n not in METHOD_SETTINGS})
         parameters = self.family.maker(**made_with)  # type: ignore[arg-type]
-        field = stream(self.family.name, "field", key, seed)
+        field = stream(self.family.name, "field", self._map_key(parameters), seed)
         if isinstance(parameters, FieldParameters):
             # Who is in which topic is the same in every cell, so that cells can be compared seed by seed.
             members = stream(self.family.name, "members", seed)
@@ -116,6 +115,22 @@ class Cell:
         made = {"family": self.family.name, "seed": seed, **instance.parameters}
         made |= {name: value for name, value in settings.items() if name in METHOD_SETTINGS}
         return dataclasses.replace(instance, name=self.name(seed), parameters=made)
+
+    def _map_key(self, parameters: FieldParameters | CompactParameters) -> str:
+        """Return what, with family and seed, decides the map: cells that differ in no position share it."""
+        named = {name: value for name, value in (self.varied | self.extra).items() if name not in METHOD_SETTINGS}
+        if isinstance(parameters, FieldParameters):
+            named = {name: value for name, value in named.items() if name not in PLACELESS}
+            if parameters.on_grid:
+                named.pop("servers_at", None)  # by any name a grid is a grid
+        return _canonical(named)
+
+
+def checked_seed(seed: object) -> int:
+    """Return a seed as a plain int, so that equal seeds of different types are one."""
+    if not isinstance(seed, int | np.integer) or isinstance(seed, bool) or seed < 0:
+        raise InputError("seed", f"expected a whole number from 0, got {shown(seed)}")
+    return int(seed)
 
 
 def family(name: str) -> Family:

@@ -6,11 +6,18 @@ from dataclasses import asdict, dataclass, fields
 import numpy as np
 
 from instances.arrange import arrange
+from instances.checks import LARGEST_SERVER_COUNT
 from instances.errors import InputError, shown
 from instances.groups import FloatArray, Groups
 from instances.instance import Instance
 from instances.places import Places, snap
 from instances.social import FollowerGraph, synthetic_follower_graph
+
+# How much wider than the field its Gaussians may be.
+LARGEST_SPREAD = 20
+
+# What changes no position: instances that differ in these alone have the same map.
+PLACELESS = ("spool_per_member", "storage", "compute", "cloud_delay", "delay_per_km")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -53,14 +60,19 @@ class FieldParameters:
     max_topic_size: int = 21
     max_topics_per_client: int = 4
 
+    @property
+    def on_grid(self) -> bool:
+        """Whether the servers stand on a grid."""
+        return self.servers_at != "random" and math.isqrt(self.servers) ** 2 == self.servers
+
     def __post_init__(self) -> None:
         for spec in fields(self):
             value = getattr(self, spec.name)
             if spec.type is str:
                 continue
-            wanted = "a whole number from 1 to 100000000" if spec.type is int else "a number from 0 to 1e9"
+            wanted = "a whole number from 1 to 10000000" if spec.type is int else "a number from 0 to 1e9"
             proper = isinstance(value, int) if spec.type is int else isinstance(value, int | float)
-            low, high = (1, 10**8) if spec.type is int else (0.0, 1e9)
+            low, high = (1, 10**7) if spec.type is int else (0.0, 1e9)
             if not proper or isinstance(value, bool) or not low <= value <= high:
                 raise InputError(spec.name, f"expected {wanted}, got {shown(value)}")
         if self.servers_at not in ("auto", "grid", "random"):
@@ -69,6 +81,8 @@ class FieldParameters:
             raise InputError("servers", f"expected a square number for a grid, got {self.servers}")
         if not 2 <= self.min_topic_size <= self.max_topic_size:
             raise InputError("min_topic_size", f"expected 2 to {self.max_topic_size}, got {self.min_topic_size}")
+        if self.servers > LARGEST_SERVER_COUNT:
+            raise InputError("servers", f"expected at most {LARGEST_SERVER_COUNT}, got {self.servers}")
         if self.field_km <= 0:
             raise InputError("field_km", f"expected more than 0, got {self.field_km}")
 
@@ -128,12 +142,20 @@ def generate_field(
         spool=np.asarray(parameters.spool_per_member * topics.sizes, np.float64),
         publishers=topics,
         subscribers=topics,
-        parameters=asdict(parameters),
+        parameters={
+            name: value
+            for name, value in asdict(parameters).items()
+            if places is None or name not in ("field_km", "servers_at")
+        },
     )
 
 
 def scatter(topics: Groups, sigma: float, low: FloatArray, high: FloatArray, rng: np.random.Generator) -> FloatArray:
     """Return a position for each client: Gaussian around the centre of its first topic, redrawn until in the field."""
+    shorter = float((high - low).min())
+    if sigma > LARGEST_SPREAD * shorter:
+        # Beyond, next to no draw falls inside, and those that do are as good as uniform.
+        raise InputError("sigma", f"expected at most {LARGEST_SPREAD} times the field's {shorter:g} km, got {sigma:g}")
     centre = low + (high - low) * rng.random((len(topics), 2))
     # Written backwards, so that the first topic of a client is what stays.
     first_topic = np.empty(topics.item.max() + 1, np.int64)
@@ -154,8 +176,8 @@ def to_millimetres(at: FloatArray) -> FloatArray:
 
 
 def _place_servers(parameters: FieldParameters, rng: np.random.Generator) -> FloatArray:
-    side = math.isqrt(parameters.servers)
-    if parameters.servers_at != "random" and side * side == parameters.servers:
+    if parameters.on_grid:
+        side = math.isqrt(parameters.servers)
         step = (np.arange(side) + 0.5) * (parameters.field_km / side)
         return np.stack([np.tile(step, side), np.repeat(step, side)], axis=1)
     return to_millimetres(parameters.field_km * rng.random((parameters.servers, 2)))

@@ -95,8 +95,10 @@ def _descend(s: StateArrays, evaluations: int) -> None:
     improved = True
     while improved and evaluations > 0:
         improved = False
-        evaluations -= len(s.client) * len(s.server)
         for client in range(len(s.client)):
+            evaluations -= len(s.server)
+            if evaluations < 0:
+                return
             for server in range(len(s.server)):
                 old = s.home[client]
                 if server != old and move_delta(s, client, server) < -rounding:

@@ -33,6 +33,10 @@ class Groups:
         item = np.asarray(self.item)
         if item.size and (item.dtype.kind not in "iu" or item.min() < -(2**31) or item.max() >= 2**31):
             raise InputError("", "expected indices that fit 32 bits")
+        start = np.asarray(self.start)
+        proper = start.ndim == 1 and start.dtype.kind in "iu" and len(start) > 0 and item.ndim == 1
+        if not proper or start[0] != 0 or start[-1] != item.size or (np.diff(start) < 0).any():
+            raise InputError("", "expected starts that rise from 0 to the number of entries")
         object.__setattr__(self, "start", frozen(self.start, np.int64))
         object.__setattr__(self, "item", frozen(item, np.int32))
 
@@ -42,8 +46,11 @@ class Groups:
         kept = list(lists)
         start = np.zeros(len(kept) + 1, np.int64)
         np.cumsum([len(entries) for entries in kept], out=start[1:])
-        item = np.fromiter((entry for entries in kept for entry in entries), np.int32, count=int(start[-1]))
-        return cls(start, item)
+        return cls(start, np.array([entry for entries in kept for entry in entries] or np.empty(0, np.int32)))
+
+    def __reduce__(self) -> tuple[type["Groups"], tuple[OffsetArray, IntArray]]:
+        # Pickled arrays come back writable: build anew instead.
+        return Groups, (self.start, self.item)
 
     def __len__(self) -> int:
         return len(self.start) - 1

@@ -239,6 +239,17 @@ class Instance:
         spools = np.where(publishes, self.spool[self.topics.item], 0.0)
         return frozen(np.bincount(self.topics.owner(), spools, self.n_clients), np.float64)
 
+    @property
+    def total_spool(self) -> float:
+        """What one server would store that held every topic, summed as the evaluator sums."""
+        published = self.publishers.sizes > 0
+        return float(np.cumsum(np.where(published, self.spool, 0.0))[-1])
+
+    @property
+    def total_compute(self) -> float:
+        """What all servers together compute, whatever the assignment."""
+        return float(np.cumsum(self.publishers.sizes * self.spool)[-1])
+
     @cached_property
     def server_delay(self) -> FloatArray:
         """``dS``, as given or ``γ`` times the distance."""

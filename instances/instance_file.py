@@ -1,6 +1,7 @@
 """Instances in files: JSON (``.json``, ``.json.gz``) and Parquet (one instance a row)."""
 
 import gzip
+import itertools
 import json
 import os
 from collections.abc import Iterator
@@ -35,19 +36,22 @@ def read_instance(path: str | Path) -> Instance:
 
     A Parquet file with several instances takes the name of one behind a ``#``: ``family.parquet#paper-s10-3``.
     """
-    text, _, name = str(path).partition("#")
-    if not text.endswith(".parquet") or os.path.exists(path):  # which, unlike Path.exists, takes any name
+    text, marker, name = str(path).rpartition(".parquet#")
+    if not marker or os.path.exists(path):  # which, unlike Path.exists, takes any name
         text, name = str(path), ""
-    found = [instance for instance in read_instances(text) if not name or instance.name == name]
+    else:
+        text += ".parquet"
+    found = list(itertools.islice(read_instances(text, name or None), 2))
     if len(found) == 1:
         return found[0]
     if name:
-        raise InputError(text, f"expected one instance named {shown(name)}, found {len(found)}")
-    raise InputError(text, f"expected one instance, found {len(found)}; name one: {text}#{found[0].name}")
+        problem = "found none" if not found else "found several"
+        raise InputError(text, f"expected one instance named {shown(name)}, {problem}")
+    raise InputError(text, f"expected one instance, found several; name one: {text}#{found[0].name}")
 
 
-def read_instances(path: str | Path) -> Iterator[Instance]:
-    """Read every instance of a file, one after the other."""
+def read_instances(path: str | Path, name: str | None = None) -> Iterator[Instance]:
+    """Read every instance of a file, one after the other, or those of one name."""
     path = Path(path)
     if path.suffix != ".parquet":
         check_json_path(path)
@@ -55,7 +59,7 @@ def read_instances(path: str | Path) -> Iterator[Instance]:
         if path.suffix == ".parquet":
             from instances.parquet_file import read_rows
 
-            yield from read_rows(path)
+            yield from read_rows(path, name)
         else:
             yield _from_json(path)
     except InputError as error:

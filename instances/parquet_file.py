@@ -81,8 +81,11 @@ def _one_list(values: pa.Array) -> pa.Array:
     return pa.ListArray.from_arrays(pa.array([0, len(values)], pa.int32()), values)
 
 
-def read_rows(path: Path) -> Iterator[Instance]:
-    """Read instances one after the other; whatever the file turns out to be, errors say row and column."""
+def read_rows(path: Path, name: str | None = None) -> Iterator[Instance]:
+    """Read instances one after the other; whatever the file turns out to be, errors say row and column.
+
+    With a name only the row groups that have a row of that name are read.
+    """
     with _refusals(""):
         file = pq.ParquetFile(path)
     with file:
@@ -91,8 +94,15 @@ def read_rows(path: Path) -> Iterator[Instance]:
         number = 0
         for group in range(file.num_row_groups):
             with _refusals(f"row group {group}"):
+                names = file.read_row_group(group, columns=["name"])["name"].to_pylist()
+                if name is not None and name not in names:
+                    number += len(names)
+                    continue
                 table = _read_group(file, group)
             for row in range(len(table)):
+                if name is not None and names[row] != name:
+                    number += 1
+                    continue
                 try:
                     yield _from_row({name: table[name][row] for name in SCHEMA.names})
                 except InputError as error:

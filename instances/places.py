@@ -64,7 +64,7 @@ def _around(longitude: float, reference: float) -> float:
 
 
 def _project(degrees: FloatArray, centre: tuple[float, float]) -> FloatArray:
-    """Project to km on the plane that touches at the centre: exact enough (0.1 %) within a few hundred km."""
+    """Project to km with one scale for all longitudes: within 0.01 % in a city, 0.5 % over 100 km."""
     narrow = math.cos(math.radians(centre[0]))
     kilometres = np.array(
         [

@@ -4,6 +4,7 @@ import gzip
 import re
 import zlib
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import IO
 
@@ -25,6 +26,22 @@ class FollowerGraph:
 
     follower: IdArray
     followee: IdArray
+
+    @cached_property
+    def rows(self) -> tuple[IdArray, IdArray, IdArray]:
+        """The followers, ascending, where the members of each begin, and these: itself and its distinct followees."""
+        proper = self.follower != self.followee
+        follower, followee = self.follower[proper], self.followee[proper]
+        order = np.lexsort((followee, follower))
+        follower, followee = follower[order], followee[order]
+        fresh = np.ones(len(follower), np.bool_)
+        fresh[1:] = (np.diff(follower) != 0) | (np.diff(followee) != 0)
+        follower, followee = follower[fresh], followee[fresh]
+
+        row_id, first = np.unique(follower, return_index=True)
+        member = np.insert(followee, first, row_id)
+        start = np.append(first + np.arange(len(first)), len(member)).astype(np.int64)
+        return row_id, start, member
 
 
 def read_follower_graph(path: str | Path) -> FollowerGraph:

@@ -73,8 +73,15 @@ def read_solution(path: str | Path, instance: Instance) -> StoredSolution:
         raise error.inside(str(path)) from error
 
 
+def check_solution_path(path: str | Path) -> None:
+    """Refuse a path that does not look like a solution's."""
+    if Path(path).suffix != ".json":
+        raise InputError(str(path), "expected a name ending in .json for a solution")
+
+
 def write_solution(solution: StoredSolution, path: str | Path) -> None:
     """Write a solution as JSON."""
+    check_solution_path(path)
     content = {
         "format": FORMAT,
         "instance": solution.instance,

@@ -20,7 +20,8 @@ from instances.instance import PUBLISHES, SUBSCRIBES, Instance
 
 # Below this many client×server pairs the client delays are kept as a table, which is faster than a square root a move.
 TABLE_ENTRIES = 1 << 22
-# Every so many applied moves the running sums are computed afresh, so that rounding cannot pile up in long searches.
+# Every so many moves of a State its running sums are computed afresh, so that rounding cannot pile up; compiled
+# searches call State.refresh themselves.
 MOVES_BETWEEN_REFRESHES = 1 << 18
 
 # Records rather than a column each: a compiled call pays some ten nanoseconds for every array it is handed, which with

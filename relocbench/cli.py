@@ -1,7 +1,8 @@
 """The command ``relocbench``: one module below ``commands`` for each word, and what other rooms register."""
 
 import importlib.metadata
-import os
+import io
+import signal
 import sys
 from typing import Annotated
 
@@ -46,10 +47,12 @@ def main() -> None:
     except InputError as error:
         print(f"relocbench: {error}", file=sys.stderr)
         sys.exit(2)
-    except KeyboardInterrupt:
-        print("relocbench: interrupted", file=sys.stderr)
-        sys.exit(130)
-    except BrokenPipeError:
-        # The reader (head, less) has seen enough; keep Python from complaining once more while it shuts down.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        sys.exit(0)
+
+
+def run() -> None:
+    """Run the command as a program of its own."""
+    if hasattr(signal, "SIGPIPE"):
+        signal.signal(signal.SIGPIPE, signal.SIG_DFL)  # a reader that has seen enough (head, less) ends us quietly
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="replace")  # Σ and θ on a terminal that has no such letters
+    main()

@@ -5,16 +5,13 @@ import inspect
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from types import UnionType
-from typing import Any, Literal, Union, get_args, get_origin
+from typing import Any, Literal
 
 from instances.errors import InputError, shown
+from instances.settings import setting
 from instances.solution import Solution
 
 Solve = Callable[..., Solution]
-
-# ``int | float`` and ``int | Literal["auto"]`` are not of one type in every Python.
-UNIONS = (UnionType, Union)
 
 # What every method is called with; its other keyword arguments are its parameters.
 CALLING_CONVENTION = ("instance", "seed", "time_limit", "start", "on_progress")
@@ -102,10 +99,12 @@ def select(text: str) -> Selector:
     for part in _split(inside or ""):
         key, equals, value = (piece.strip() for piece in part.partition("="))
         known = method.parameters()
+        if key in settings or (key == "start" and start is not None):
+            raise InputError(f"method {name}", f"{key} is given twice")
         if equals and key == "start" and method.takes("start"):
             start = select(value)
         elif equals and key in known:
-            settings[key] = _converted(f"method {name}: {key}", known[key].annotation, value)
+            settings[key] = setting(f"method {name}: {key}", known[key].annotation, value)
         else:
             names = ", ".join([*known, *(["start"] if method.takes("start") else [])]) or "no parameters"
             raise InputError(f"method {name}", f"expected parameter=value with one of: {names}; got {shown(part)}")
@@ -126,33 +125,3 @@ def _split(inside: str) -> list[str]:
 
 def _text(value: Any) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
-
-
-def _converted(label: str, wanted: Any, text: str) -> Any:
-    """Return a parameter's text in the type that the method's signature states."""
-    for kind in get_args(wanted) if get_origin(wanted) in UNIONS else (wanted,):
-        try:
-            return _as(kind, text)
-        except (TypeError, ValueError, OverflowError):
-            continue
-    raise InputError(label, f"expected {_named(wanted)}, got {shown(text)}")
-
-
-def _as(kind: Any, text: str) -> Any:
-    if get_origin(kind) is Literal:
-        return get_args(kind)[get_args(kind).index(text)]
-    if kind is bool:
-        return [False, True][["false", "true"].index(text)]
-    if kind is int:
-        # 2e6 is how people write a large count.
-        number = float(text)
-        return int(text) if text.lstrip("+-").isdigit() else int(number) if number.is_integer() else int(text)
-    return kind(text)
-
-
-def _named(kind: Any) -> str:
-    if get_origin(kind) in UNIONS:
-        return " or ".join(map(_named, get_args(kind)))
-    if get_origin(kind) is Literal:
-        return ", ".join(get_args(kind))
-    return {bool: "true or false", int: "a whole number", float: "a number"}.get(kind, str(kind))

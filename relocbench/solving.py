@@ -8,11 +8,16 @@ from typing import Any
 from instances.evaluation import Evaluation, evaluate
 from instances.instance import Instance
 from instances.solution import Progress, Solution
-from instances.solution_file import StoredSolution
+from instances.solution_file import STATUSES, StoredSolution
 from relocbench.methods import Selector, select
 
 # A bound may exceed a verified cost by rounding, never by more.
 ROUNDING = 1e-9
+
+
+def exceeds(claim: float, cost: float) -> bool:
+    """Tell whether a claimed value is above a computed cost by more than rounding."""
+    return claim > cost + ROUNDING * max(1.0, abs(cost))
 
 
 @dataclass(frozen=True, eq=False)
@@ -93,6 +98,8 @@ def solve(
     solution = function(instance, seed=seed, time_limit=left, **more)
     seconds = time.perf_counter() - begin
     evaluation = evaluate(instance, solution.home)
-    if solution.bound > evaluation.objective * (1 + ROUNDING):
+    if solution.status not in STATUSES:
+        raise ArithmeticError(f"{selector} ended as {solution.status!r}, which is none of {', '.join(STATUSES)}")
+    if exceeds(solution.bound, evaluation.objective):
         raise ArithmeticError(f"{selector} claims the bound {solution.bound}, its own cost is {evaluation.objective}")
     return Result(instance, selector, seed, solution, evaluation, seconds)

@@ -9,6 +9,8 @@ from relocbench.solving import solve
 from relocbench.terminal import progress
 
 FAMILY = "paper"
+# Resampling fewer seeds than this would show an interval that means nothing.
+FEWEST_FOR_INTERVAL = 5
 REFERENCE = "anneal[moves=2e6]"
 # The paper's four, the reference, and RELOC under other readings and with other numbers of clusters.
 PLOTTED = ("random", "nearest", "otos", "reloc", REFERENCE)
@@ -110,7 +112,8 @@ def table_rows(rows: list[StudyRow]) -> list[list[str]]:
     for method in METHODS:
         line = [method]
         for sigma in sigmas_of(rows):
-            mean, low, high = mean_interval(values_of(rows, method, sigma))
-            line.append(f"{mean:.3f} [{low:.3f}, {high:.3f}]")
+            values = values_of(rows, method, sigma)
+            mean, low, high = mean_interval(values)
+            line.append(f"{mean:.3f} [{low:.3f}, {high:.3f}]" if len(values) >= FEWEST_FOR_INTERVAL else f"{mean:.3f}")
         table.append(line)
     return table

@@ -10,17 +10,28 @@ from relocbench.terminal import print_json
 
 def run(
     instance: Annotated[Path, typer.Argument(help="Instance file (or family.parquet#name).")],
+    witness: Annotated[
+        Path | None, typer.Option(help="Where to write an assignment that overloads no server, if one was found.")
+    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Say what an instance is: its sizes, its hash, how capacities relate to demand.
 
     Example: relocbench describe inst.json
     """
+    from instances.errors import InputError
+    from instances.evaluation import evaluate
     from instances.instance_file import read_instance
     from instances.regimes import classify
+    from instances.solution_file import StoredSolution, write_solution
 
     read = read_instance(instance)
     regime = classify(read)
+    if witness is not None:
+        if regime.witness is None:
+            raise InputError("--witness", f"this instance is {regime.kind}: there is nothing to write")
+        cost = evaluate(read, regime.witness).objective
+        write_solution(StoredSolution(read.hash, "witness", 0, "feasible", regime.witness, cost, None), witness)
     found = {
         "name": read.name,
         "hash": read.hash,
@@ -33,8 +44,8 @@ def run(
         "topics_per_client": [int(read.topics.sizes.min()), int(read.topics.sizes.max())],
         "total_storage": float(read.storage.sum()),
         "total_compute": float(read.compute.sum()),
-        "spool_once": float(read.spool[read.publishers.sizes > 0].sum()),
-        "compute_demand": float(read.publishers.sizes @ read.spool),
+        "spool_once": read.total_spool,
+        "compute_demand": read.total_compute,
         "explicit_delays": [
             name for name in ("client_server_delay", "server_server_delay") if getattr(read, name) is not None
         ],

@@ -25,7 +25,7 @@ def run(
     from instances.exact import evaluate_exact
     from instances.instance_file import read_instance
     from instances.solution_file import read_solution
-    from relocbench.solving import ROUNDING
+    from relocbench.solving import exceeds
 
     problem = read_instance(instance)
     stored = read_solution(solution, problem)
@@ -65,12 +65,12 @@ def run(
         columns = ("server", "θ", "storage a / A", "compute v / B", "sent F", "spread Q")
         print_table("Servers", columns, rows, columns)
 
-    wrong = False
-    if abs(stored.objective - cost.objective) > ROUNDING * max(1.0, cost.objective):
-        wrong = True
-        print(f"relocbench: {solution}: objective: claims {stored.objective}, it is {cost.objective}", file=sys.stderr)
-    if stored.bound is not None and stored.bound > cost.objective + ROUNDING * max(1.0, cost.objective):
-        wrong = True
-        print(f"relocbench: {solution}: bound: {stored.bound} is above the objective {cost.objective}", file=sys.stderr)
-    if wrong:
+    complaints = []
+    if exceeds(stored.objective, cost.objective) or exceeds(cost.objective, stored.objective):
+        complaints.append(f"objective: claims {stored.objective}, it is {cost.objective}")
+    if stored.bound is not None and exceeds(stored.bound, cost.objective):
+        complaints.append(f"bound: {stored.bound} is above the objective {cost.objective}")
+    for complaint in complaints:
+        print(f"relocbench: {solution}: {complaint}", file=sys.stderr)
+    if complaints:
         raise typer.Exit(1)

@@ -1,5 +1,6 @@
 """``relocbench generate``."""
 
+import re
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -95,8 +96,8 @@ def run(
             raise InputError(str(out), problem)
         written = [str(out)]
         write_instance(next(iter(stream)), out)
-    elif out.suffix:
-        raise InputError(str(out), "expected .json, .json.gz, .parquet or a folder")
+    elif out.suffix and not out.is_dir():
+        raise InputError(str(out), "expected .json, .json.gz, .parquet or a folder (one with a dot must exist)")
     else:
         written = []
         for instance in stream:
@@ -110,16 +111,17 @@ def run(
 
 def _seeds(text: str | None) -> list[int] | None:
     """Read ``3``, ``0-9`` or ``1,4,7``."""
-    from instances.errors import InputError
+    from instances.errors import InputError, shown
 
     if text is None:
         return None
     chosen: list[int] = []
     for part in text.split(","):
-        low, dash, high = part.strip().partition("-")
-        if not low.isascii() or not low.isdigit() or (dash and not (high.isascii() and high.isdigit())):
-            raise InputError("--seed", f"expected 3, 0-9 or 1,4,7, got {text!r}")
-        chosen += range(int(low), int(high if dash else low) + 1)
-    if not chosen or max(chosen) >= 2**32 or len(chosen) > 10**6:
-        raise InputError("--seed", f"expected up to a million seeds below 2^32, got {text!r}")
+        match = re.fullmatch(r"\s*([0-9]{1,9})(?:-([0-9]{1,9}))?\s*", part)
+        if match is None:
+            raise InputError("--seed", f"expected 3, 0-9 or 1,4,7, got {shown(text)}")
+        low, high = int(match[1]), int(match[2] or match[1])
+        if high < low or len(chosen) + high - low >= 10**6:
+            raise InputError("--seed", f"expected from low to high and up to a million seeds, got {shown(text)}")
+        chosen += range(low, high + 1)
     return list(dict.fromkeys(chosen))

@@ -21,10 +21,15 @@ def run(
 
     Example: relocbench solve inst.json --method nearest --seed 0 --time-limit 60 --out sol.json
     """
+    from instances.errors import InputError
     from instances.instance_file import read_instance
-    from instances.solution_file import write_solution
+    from instances.solution_file import check_solution_path, write_solution
     from relocbench.solving import solve
 
+    if out is not None:
+        check_solution_path(out)
+        if out.exists() and instance.exists() and out.samefile(instance):
+            raise InputError(str(out), "expected another file than the instance's")
     problem = read_instance(instance)
     with live_line() as show:
 

@@ -15,8 +15,10 @@ def run(tmp_path, factor):
     room.mkdir(exist_ok=True)
     (room / "__init__.py").write_text("")
     (room / "callee.py").write_text(
-        f"from instances.compiled import compiled\n\n@compiled\ndef scaled(x):\n    return {factor} * x\n"
+        "from instances.compiled import compiled\nfrom room.constants import FACTOR\n\n"
+        "@compiled\ndef scaled(x):\n    return FACTOR * x\n"
     )
+    (room / "constants.py").write_text(f"FACTOR = {factor}\n")
     (room / "caller.py").write_text(
         "from instances.compiled import compiled\nfrom room.callee import scaled\n\n"
         "@compiled\ndef twice(x):\n    return 2 * scaled(x)\n"
@@ -26,8 +28,36 @@ def run(tmp_path, factor):
     return float(subprocess.run(command, capture_output=True, text=True, check=True, env=environment).stdout)
 
 
-def test_a_kernel_is_compiled_anew_when_one_it_calls_has_changed(tmp_path):
+def test_a_kernel_is_compiled_anew_when_a_constant_of_one_it_calls_has_changed(tmp_path):
     assert run(tmp_path, 10.0) == 60.0
     assert list((tmp_path / "cache").rglob("*.nbi"))
     # numba alone would find caller.py unchanged and answer 60 again.
     assert run(tmp_path, 100.0) == 600.0
+
+
+def test_several_processes_may_fill_an_empty_cache_at_once(tmp_path):
+    environment = os.environ | {"NUMBA_CACHE_DIR": str(tmp_path / "cache")}
+    script = (
+        "from instances.families import FAMILIES\n"
+        "from instances.nearest import nearest_server\n"
+        "instance = FAMILIES['paper'].cells({'sigma': 5})[0].build(0)\n"
+        "print(nearest_server(instance).sum())"
+    )
+    running = [
+        subprocess.Popen(
+            [sys.executable, "-c", script], env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+        )
+        for _ in range(4)
+    ]
+    answers = [process.communicate() for process in running]
+    assert all(process.returncode == 0 for process in running), answers
+    assert len({out for out, _ in answers}) == 1
+    assert list((tmp_path / "cache").rglob("*.nbi"))
+
+
+def test_without_a_writable_home_kernels_are_cached_elsewhere(tmp_path):
+    nowhere = {"HOME": "/dev/null", "XDG_CACHE_HOME": "", "NUMBA_CACHE_DIR": "/dev/null/x", "TMPDIR": str(tmp_path)}
+    script = "from instances.compiled import _cache_root; print(_cache_root())"
+    command = [sys.executable, "-c", script]
+    done = subprocess.run(command, capture_output=True, text=True, check=True, env=os.environ | nowhere)
+    assert done.stdout.strip().startswith(str(tmp_path))

@@ -1,6 +1,7 @@
 import subprocess
 import sys
 
+import numpy as np
 import pytest
 
 from instances.errors import InputError
@@ -54,8 +55,8 @@ def test_the_same_family_twice_is_the_same_file(tmp_path):
     ("name", "overrides", "start"),
     [
         ("paper", {"sigma": 10}, "c3fecbf1c43360f4"),
-        ("paper-spooler", {"spool_per_member": 3}, "4bf80edb75eb62f3"),
-        ("preliminary", {"storage": 7}, "605219c706c4fb77"),
+        ("paper-spooler", {"spool_per_member": 3}, "6b6c6ee4e0f5c167"),
+        ("preliminary", {"storage": 7}, "e2e6dd4fdc8fb91d"),
         ("tiny", {"regime": "scarce", "shape": "roles"}, "fe2c57ebf05be402"),
         ("tiny", {"regime": "overloaded", "shape": "asymmetric"}, "90b9abb4ae4b8ffe"),
         ("small", {"regime": "scarce", "clients": 20}, "e3e7bc581b1a377a"),
@@ -127,10 +128,34 @@ def test_overrides_replace_defaults_and_are_named():
     assert same.hash == FAMILIES["paper"].cells({"sigma": 5})[0].build(0).hash
     with pytest.raises(InputError, match="sigmas: expected one of topics, servers, "):
         FAMILIES["paper"].cells({"sigmas": 5})
-    with pytest.raises(InputError, match="sigma: expected float, got 'wide'"):
+    with pytest.raises(InputError, match="sigma: expected a number, got 'wide'"):
         FAMILIES["paper"].cells({"sigma": "wide"})
     with pytest.raises(InputError, match="family: tiny takes neither a follower graph nor places"):
         FAMILIES["tiny"].cells()[0].build(0, graph=object())
+
+
+def test_cells_that_move_nothing_share_the_map():
+    first, last = (FAMILIES["paper-spooler"].cells({"spool_per_member": p})[0].build(1) for p in (1, 6))
+    assert first.client_x.tolist() == last.client_x.tolist()
+    assert last.spool.tolist() == (6 * first.spool).tolist()
+    by_any_name = [FAMILIES["paper"].cells({"sigma": 5, "servers_at": at})[0].build(0).hash for at in ("auto", "grid")]
+    assert by_any_name[0] == by_any_name[1]
+
+
+def test_equal_seeds_are_one_seed_and_other_things_none():
+    cell = FAMILIES["paper"].cells({"sigma": 5})[0]
+    assert cell.build(np.int64(1)).hash == cell.build(1).hash
+    for seed in (True, 1.0, -1, "1"):
+        with pytest.raises(InputError, match="seed: expected a whole number from 0"):
+            cell.build(seed)
+
+
+def test_truth_values_and_whole_numbers_are_read_as_such():
+    unequal = FAMILIES["small"].cells({"regime": "loose", "clients": 10, "equal_servers": "false"})[0].build(0)
+    assert len(set(unequal.storage.tolist())) > 1
+    for name, value in (("topics", 10.7), ("topics", True), ("servers", "few")):
+        with pytest.raises(InputError, match=f"{name}: expected a whole number, got"):
+            FAMILIES["paper"].cells({name: value})
 
 
 def test_parameters_tell_how_an_instance_was_made():

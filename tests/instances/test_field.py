@@ -5,6 +5,7 @@ from instances.errors import InputError
 from instances.families import FAMILIES
 from instances.field import FieldParameters, generate_field, scatter
 from instances.groups import Groups
+from instances.places import Places
 from instances.seeds import stream
 
 
@@ -55,8 +56,8 @@ def test_with_one_topic_a_client_topics_are_disjoint():
     [
         ({"sigma": -1.0}, "sigma: expected a number from 0 to 1e9, got -1.0"),
         ({"sigma": float("nan")}, "sigma: expected a number from 0 to 1e9, got nan"),
-        ({"topics": 0}, "topics: expected a whole number from 1 to 100000000, got 0"),
-        ({"topics": 1.5}, "topics: expected a whole number from 1 to 100000000, got 1.5"),
+        ({"topics": 0}, "topics: expected a whole number from 1 to 10000000, got 0"),
+        ({"topics": 1.5}, "topics: expected a whole number from 1 to 10000000, got 1.5"),
         ({"servers_at": "moon"}, "servers_at: expected auto, grid or random, got 'moon'"),
         ({"min_topic_size": 1}, "min_topic_size: expected 2 to 21, got 1"),
         ({"field_km": 0.0}, "field_km: expected more than 0, got 0.0"),
@@ -66,6 +67,14 @@ def test_impossible_settings_are_refused_by_name(setting, problem):
     with pytest.raises(InputError) as caught:
         FieldParameters(**setting)
     assert str(caught.value) == problem
+
+
+def test_a_spread_that_would_never_end_is_refused():
+    with pytest.raises(InputError, match="sigma: expected at most 20 times the field's 25 km, got 1e"):
+        paper(sigma=1e6)
+    line = Places(np.array([[0.0, 0.0], [9.0, 0.0]]))
+    with pytest.raises(InputError, match="sigma: expected at most 20 times the field's 0 km, got 5"):
+        FAMILIES["paper"].cells({"sigma": 5, "servers": 2})[0].build(0, places=line)
 
 
 def test_zero_spread_puts_members_on_their_centre():

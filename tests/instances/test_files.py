@@ -2,6 +2,7 @@ import gzip
 import json
 import os
 import stat
+import subprocess
 
 import numpy as np
 import pytest
@@ -79,9 +80,9 @@ def test_one_instance_of_a_family_is_read_by_name(tmp_path):
     assert [instance.hash for instance in read_instances(path)] == [instance.hash for instance in instances]
     wanted = instances[4]
     assert read_instance(f"{path}#{wanted.name}").hash == wanted.hash
-    with pytest.raises(InputError, match=r"expected one instance, found 6; name one: .*#preliminary-a7-b20-0"):
+    with pytest.raises(InputError, match=r"expected one instance, found several; name one: .*#preliminary-a7-b20-0"):
         read_instance(path)
-    with pytest.raises(InputError, match="expected one instance named 'nobody', found 0"):
+    with pytest.raises(InputError, match="expected one instance named 'nobody', found none"):
         read_instance(f"{path}#nobody")
 
 
@@ -111,6 +112,26 @@ def test_a_write_that_fails_leaves_the_old_file_and_nothing_else(tmp_path):
         fail_half_way()
     assert path.read_text() == "old"
     assert os.listdir(tmp_path) == ["kept.json"]
+
+
+def test_links_are_followed_and_pipes_written_to(tmp_path):
+    (tmp_path / "target.json").write_text("old")
+    (tmp_path / "link.json").symlink_to("target.json")
+    write_instance(worked_example(), tmp_path / "link.json")
+    assert (tmp_path / "link.json").is_symlink()
+    assert read_instance(tmp_path / "target.json").hash == worked_example().hash
+    os.mkfifo(tmp_path / "pipe.json")
+    reader = subprocess.Popen(["cat", tmp_path / "pipe.json"], stdout=subprocess.PIPE, text=True)
+    write_instance(worked_example(), tmp_path / "pipe.json")
+    assert reader.communicate()[0] == to_json(worked_example())
+    assert not (tmp_path / "pipe.json").is_file()
+
+
+def test_a_name_is_found_behind_a_folder_with_a_hash_sign(tmp_path):
+    instances = [cell.build(0) for cell in FAMILIES["preliminary"].cells()]
+    path = tmp_path / "a#b" / "family.parquet"
+    write_rows(instances, path)
+    assert read_instance(f"{path}#{instances[1].name}").hash == instances[1].hash
 
 
 def test_written_files_have_ordinary_permissions(tmp_path):

@@ -40,6 +40,15 @@ def test_pickling_keeps_content_and_protection():
     assert again.name == instance.name
     assert again.parameters == instance.parameters
     assert not again.client_x.flags.writeable
+    assert not again.publishers.item.flags.writeable
+
+
+@pytest.mark.parametrize(
+    ("start", "item"), [([0, 3], [0, 1]), ([1, 2], [0, 1]), ([0, 2, 1, 2], [0, 1]), ([], []), ([0, 2], [0.5, 1.0])]
+)
+def test_groups_that_are_no_lists_are_refused(start, item):
+    with pytest.raises(InputError, match="expected"):
+        Groups(np.array(start, np.int64), np.array(item))
 
 
 @pytest.mark.parametrize("seed", range(2 * len(KINDS)))

@@ -1,6 +1,7 @@
 import dataclasses
 import itertools
 
+import numpy as np
 import pytest
 
 from instances.evaluation import evaluate
@@ -50,6 +51,23 @@ def test_every_kind_can_be_told():
 def test_overload_is_proved_by_a_sum_or_by_one_client(change, reason):
     regime = classify(dataclasses.replace(worked_example(), **change))
     assert (regime.kind, regime.reason) == ("overloaded", reason)
+
+
+@pytest.mark.parametrize("seed", range(150))
+def test_regimes_hold_for_spools_that_are_no_whole_numbers(seed):
+    # Tenths do not add up exactly; what is said must be true of what the evaluator computes.
+    rng = np.random.default_rng(seed)
+    instance = random_instance(seed, ("tight", "euclid", "far", "same"))
+    spool = rng.integers(1, 9, instance.n_topics) / 10
+    load = float((instance.publishers.sizes * spool).sum())
+    capacities = [np.round(load * rng.uniform(0.3, 1.0, instance.n_servers), 1) for _ in range(2)]
+    instance = dataclasses.replace(instance, spool=spool, storage=capacities[0], compute=capacities[1])
+    regime = classify(instance)
+    if regime.witness is not None:
+        assert evaluate(instance, regime.witness).theta.min() == 1
+    if regime.kind == "loose":
+        for server in range(instance.n_servers):
+            assert evaluate(instance, np.full(instance.n_clients, server)).theta.min() == 1
 
 
 @pytest.mark.parametrize("family", ["tiny", "small"])

@@ -121,6 +121,43 @@ def test_the_same_seed_gives_the_same_homes(run, tmp_path):
     assert a == b != c
 
 
+def test_solve_writes_no_solution_over_its_instance_nor_under_a_misleading_name(run, tmp_path):
+    inst = tmp_path / "inst.json"
+    run("generate", "--family", "preliminary", "--storage", 7, "--seed", 0, "--out", inst)
+    before = inst.read_text()
+    code, _, err = run("solve", inst, "--method", "nearest", "--out", inst)
+    assert (code, inst.read_text()) == (2, before)
+    assert "expected another file than the instance's" in err
+    code, _, err = run("solve", inst, "--method", "nearest", "--out", tmp_path / "sol.json.gz")
+    assert code == 2
+    assert "expected a name ending in .json" in err
+
+
+def test_describe_writes_the_assignment_that_shows_scarcity(run, tmp_path):
+    inst, sol = tmp_path / "inst.json", tmp_path / "sol.json"
+    run("generate", "--family", "small", "--regime", "scarce", "--clients", 15, "--seed", 0, "--out", inst)
+    assert run("describe", inst, "--witness", sol)[0] == 0
+    code, out, _ = run("evaluate", inst, sol, "--json")
+    assert code == 0
+    assert set(json.loads(out)["theta"]) == {1.0}
+    run("generate", "--family", "small", "--regime", "overloaded", "--clients", 15, "--seed", 0, "--out", inst)
+    code, _, err = run("describe", inst, "--witness", sol)
+    assert code == 2
+    assert "this instance is overloaded: there is nothing to write" in err
+
+
+def test_a_reader_that_has_seen_enough_and_a_poor_terminal_are_no_problem(run, tmp_path):
+    inst = tmp_path / "inst.json"
+    run("generate", "--family", "preliminary", "--storage", 7, "--seed", 0, "--out", inst)
+    command = f"'{sys.executable}' -c 'from relocbench.cli import run; run()'"
+    for pipe in (
+        f"{command} describe {inst} | true",
+        f"PYTHONIOENCODING=ascii {command} solve {inst} --method nearest",
+    ):
+        done = subprocess.run(["sh", "-c", pipe], capture_output=True, text=True, check=False)
+        assert done.stderr == ""
+
+
 def test_describe_tells_the_regime(run, tmp_path):
     inst = tmp_path / "inst.json"
     run("generate", "--family", "small", "--regime", "overloaded", "--clients", 15, "--seed", 0, "--out", inst)
@@ -136,6 +173,8 @@ def test_describe_tells_the_regime(run, tmp_path):
     [
         (("generate", "--family", "papper", "--out", "x.json"), "relocbench: family: expected one of paper"),
         (("generate", "--family", "paper", "--seed", "x", "--out", "x.json"), "relocbench: --seed: expected 3, 0-9"),
+        (("generate", "--family", "paper", "--seed", "0-999999999", "--out", "x.json"), "relocbench: --seed: expected"),
+        (("generate", "--family", "paper", "--seed", "9" * 5000, "--out", "x.json"), "relocbench: --seed: expected"),
         (
             ("generate", "--family", "paper", "--set", "sigma", "--out", "x.json"),
             "relocbench: --set: expected NAME=",
