@@ -30,12 +30,16 @@ def make_clusters(instance: Instance, k: int, seed: int) -> Clusters:
     from threadpoolctl import threadpool_limits
 
     at = np.stack([instance.server_x, instance.server_y], axis=1)
+    # K-means starts from random servers: in the order of their positions it starts alike whatever they are called.
+    order = np.lexsort((instance.server_y, instance.server_x))
     count = min(k, len(np.unique(at, axis=0)))
     # One thread: the order of a sum, and with it a last bit, is then the same on every machine.
     with threadpool_limits(1):
-        found = KMeans(count, n_init=10, random_state=seed % LARGEST_SEED).fit(at)
+        found = KMeans(count, n_init=10, random_state=seed % LARGEST_SEED).fit(at[order])
+    of_server = np.empty(instance.n_servers, np.int32)
+    of_server[order] = found.labels_
     of_client = _nearest_centroid(instance.client_x, instance.client_y, found.cluster_centers_)
-    return Clusters(count, np.asarray(found.labels_, np.int32), of_client)
+    return Clusters(count, of_server, of_client)
 
 
 @compiled

@@ -54,6 +54,10 @@ def run(
                 "Y1": cost.y1,
                 "Y2": cost.y2,
                 "seconds": result.seconds,
+                "trace": [
+                    [second, incumbent, bound if math.isfinite(bound) else None]
+                    for second, incumbent, bound in result.solution.trace
+                ],
             }
         )
     else:

@@ -10,7 +10,7 @@ from instances.errors import InputError
 from instances.evaluation import evaluate
 from instances.families import FAMILIES
 from tests.heuristics.literal_reloc import reloc as literal_reloc
-from tests.samples import random_instance
+from tests.samples import random_instance, relabelled
 
 READINGS = [
     {},
@@ -67,6 +67,32 @@ def test_homes_do_not_depend_on_threads_and_seeds_repeat():
     instance = FAMILIES["paper"].cells({"sigma": 5, "topics": 640, "servers": 64})[0].build(0)
     homes = [solve(instance, seed=7, time_limit=1.0, k=16, threads=threads).home.tolist() for threads in (1, 2, 4, 2)]
     assert homes[0] == homes[1] == homes[2] == homes[3]
+
+
+def roomy(seed):
+    """No tie, no overload: then no index decides anything."""
+    settings = {"sigma": 10, "servers": 15, "storage": 1e6, "compute": 1e6}
+    return FAMILIES["paper"].cells(settings)[0].build(seed)
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_relabelling_servers_moves_the_homes_with_the_names(seed):
+    instance = roomy(seed)
+    server_to = np.random.default_rng(seed).permutation(instance.n_servers)
+    home = solve(instance, seed=0, time_limit=1.0, relation="exact").home
+    again = solve(
+        relabelled(instance, np.arange(instance.n_clients), server_to), seed=0, time_limit=1.0, relation="exact"
+    ).home
+    assert again.tolist() == server_to[home].tolist()
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_relabelling_clients_changes_nothing_where_no_relation_is_tied(seed):
+    instance = roomy(seed)
+    client_to = np.random.default_rng(seed).permutation(instance.n_clients)
+    renamed = relabelled(instance, client_to, np.arange(instance.n_servers))
+    home = solve(instance, seed=0, time_limit=1.0, related=0).home
+    assert solve(renamed, seed=0, time_limit=1.0, related=0).home[client_to].tolist() == home.tolist()
 
 
 def test_automatic_k_is_no_worse_than_any_power_of_two():

@@ -112,6 +112,16 @@ def test_solve_says_what_it_found(run, tmp_path):
     assert "random: feasible, Y = " in out
 
 
+def test_solve_tells_programs_how_it_got_there(run, tmp_path):
+    inst = tmp_path / "inst.json"
+    run("generate", "--family", "paper", "--sigma", 5, "--seed", 0, "--out", inst)
+    code, out, _ = run("solve", inst, "--method", "anneal[moves=100000]", "--json")
+    answer = json.loads(out)
+    assert code == 0
+    assert answer["trace"][-1][1] == pytest.approx(answer["objective"])
+    assert answer["trace"][0][2] is None
+
+
 def test_the_same_seed_gives_the_same_homes(run, tmp_path):
     inst = tmp_path / "inst.json"
     run("generate", "--family", "paper", "--sigma", 5, "--seed", 0, "--out", inst)
