@@ -15,6 +15,7 @@ from instances.errors import InputError
 from instances.groups import Groups, IntArray
 from instances.instance import Instance
 from instances.nearest import nearest_server
+from instances.randomness import random_words
 from instances.solution import Progress, Solution
 from instances.state import State
 
@@ -64,14 +65,22 @@ def solve(
     while (moves == 0 or made < moves) and time.perf_counter() - begin < time_limit:
         length = min(round_length, moves - made) if moves else round_length
         hot, cold = search.temperatures()
-        done = 0
-        while done < length and time.perf_counter() - begin < time_limit:
+        done, progress = 0, 0.0
+        round_begin = time.perf_counter() - begin
+        while progress < 1:
             before = search.best
-            done += search.batch(min(BATCH, length - done), hot, cold, done / length, length)
+            done += search.batch(min(BATCH, length - done), hot, cold, progress, length)
+            progress = done / length
+            now = time.perf_counter() - begin
             if search.best < before:
-                trace.append((time.perf_counter() - begin, search.best, -math.inf))
+                trace.append((now, search.best, -math.inf))
                 if on_progress is not None:
                     on_progress(*trace[-1])
+            if moves == 0:
+                # A round that the time is too short for cools faster, and still ends cold.
+                progress = max(progress, (now - round_begin) / max(time_limit - round_begin, 1e-9))
+            elif now >= time_limit:
+                break
         made += done
         search.return_to_best()
     return Solution(search.best_home, trace=tuple(trace))
@@ -115,7 +124,7 @@ class _Search:
         self._around = Neighbourhood(instance.members.start, instance.members.item, near)
         size = JOURNAL + 2 * instance.n_clients
         self._journal = Journal(np.empty(size, np.int32), np.empty(size, np.int32))
-        self._random = np.array(np.random.SeedSequence(seed).generate_state(1, np.uint64), np.uint64)
+        self._random = random_words(seed)
         self.best = self._now = self._state.objective
         self.best_home = self._state.home
 

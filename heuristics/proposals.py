@@ -3,13 +3,11 @@
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from instances.compiled import compiled
 from instances.groups import FloatArray, IntArray, OffsetArray
+from instances.randomness import Words, below, uniform
 from instances.state import StateArrays, move_apply, move_delta
-
-Words = npt.NDArray[np.uint64]
 
 # What is proposed, of every 1024 proposals: one client, a topic's members on a server together; else two clients change
 # places.
@@ -67,19 +65,19 @@ def anneal_batch(
         if done % 64 == 0 and done > 0:
             temperature *= cooling
         done += 1
-        client = _below(random, clients)
+        client = below(random, clients)
         entries = s.client[client].last - s.client[client].first
         if entries == 0 or servers == 1:
             continue
-        topic = s.entry[s.client[client].first + _below(random, entries)].topic
+        topic = s.entry[s.client[client].first + below(random, entries)].topic
         origin = s.home[client]
         target = _target(s, around, random, client, topic)
         if target == origin:
             continue
-        kind = _below(random, 1024)
+        kind = below(random, 1024)
         if kind < SINGLES:
             change = move_delta(s, client, target)
-            if change <= 0.0 or _uniform(random) < np.exp(-change / temperature):
+            if change <= 0.0 or uniform(random) < np.exp(-change / temperature):
                 move_apply(s, client, target)
                 journal.client[written] = client
                 journal.origin[written] = origin
@@ -101,7 +99,7 @@ def anneal_batch(
                     journal.origin[written] = origin
                     written += 1
             else:
-                other = _below(random, clients)
+                other = below(random, clients)
                 target = s.home[other]
                 if target == origin:
                     continue
@@ -114,7 +112,7 @@ def anneal_batch(
                 journal.client[written + 1] = other
                 journal.origin[written + 1] = target
                 written += 2
-            if change <= 0.0 or _uniform(random) < np.exp(-change / temperature):
+            if change <= 0.0 or uniform(random) < np.exp(-change / temperature):
                 now += change
             else:
                 while written > first:
@@ -132,13 +130,13 @@ def anneal_batch(
 
 @compiled
 def _target(s: StateArrays, around: Neighbourhood, random: Words, client: int, topic: int) -> int:
-    kind = _below(random, 1024)
+    kind = below(random, 1024)
     if kind < TO_TOPIC:
         first = s.topic[topic].first
-        return int(s.slot[first + _below(random, s.topic[topic].last - first)].server)
+        return int(s.slot[first + below(random, s.topic[topic].last - first)].server)
     if kind < TO_TOPIC + TO_NEAR:
-        return int(around.near[client, _below(random, around.near.shape[1])])
-    return _below(random, len(s.server))
+        return int(around.near[client, below(random, around.near.shape[1])])
+    return below(random, len(s.server))
 
 
 @compiled
@@ -146,7 +144,7 @@ def sample_changes(s: StateArrays, around: Neighbourhood, random: Words, count: 
     """Return the changes of some single proposals, to learn what a temperature means on this instance."""
     changes = np.zeros(count)
     for i in range(count):
-        client = _below(random, len(s.client))
+        client = below(random, len(s.client))
         if s.client[client].last > s.client[client].first:
             topic = s.entry[s.client[client].first].topic
             changes[i] = move_delta(s, client, _target(s, around, random, client, topic))
@@ -171,24 +169,3 @@ def nearest_servers(
             near[m, i] = nearest
             distance[nearest] = np.inf
     return near
-
-
-@compiled
-def _next(random: Words) -> np.uint64:
-    """Return 64 random bits (splitmix64)."""
-    random[0] += np.uint64(0x9E3779B97F4A7C15)
-    z = random[0]
-    z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return np.uint64(z ^ (z >> np.uint64(31)))
-
-
-@compiled
-def _below(random: Words, count: int) -> int:
-    # Through int64: the compiler would make a float of signed and unsigned together.
-    return int(np.int64(((_next(random) >> np.uint64(32)) * np.uint64(count)) >> np.uint64(32)))
-
-
-@compiled
-def _uniform(random: Words) -> float:
-    return float(_next(random) >> np.uint64(11)) * (1.0 / 9007199254740992.0)

@@ -6,6 +6,7 @@ from instances.compiled import compiled
 from instances.groups import IntArray, OffsetArray
 from instances.instance import Instance
 from instances.nearest import nearest_server
+from instances.randomness import Words, below, random_words, uniform
 from instances.state import State, StateArrays, move_apply, move_delta, state_objective
 
 RESTARTS = 4
@@ -23,7 +24,8 @@ def fitting_assignment(instance: Instance, seed: int = 0) -> IntArray | None:
     steps = min(STEPS_PER_CLIENT * instance.n_clients, MOST_STEPS)
     for attempt in range(RESTARTS if steps < MOST_STEPS else 1):
         state = State(instance, nearest_server(instance))
-        if _unload(state.arrays, instance.publishers.start, instance.publishers.item, steps, seed * RESTARTS + attempt):
+        random = random_words(seed * RESTARTS + attempt)
+        if _unload(state.arrays, instance.publishers.start, instance.publishers.item, steps, random):
             state.refresh()
             _descend(state.arrays, MOST_EVALUATIONS)
             return state.home
@@ -31,9 +33,8 @@ def fitting_assignment(instance: Instance, seed: int = 0) -> IntArray | None:
 
 
 @compiled
-def _unload(s: StateArrays, start: OffsetArray, publisher: IntArray, steps: int, seed: int) -> bool:
+def _unload(s: StateArrays, start: OffsetArray, publisher: IntArray, steps: int, random: Words) -> bool:
     """Anneal the relative overload down to nothing; tell whether that worked."""
-    np.random.seed(seed)  # noqa: NPY002 - the compiled generator, private to compiled code
     clients = len(s.client)
     moved = np.empty(clients, np.int32)
     origin = np.empty(clients, np.int32)
@@ -44,17 +45,17 @@ def _unload(s: StateArrays, start: OffsetArray, publisher: IntArray, steps: int,
         if total <= 1e-12:
             break
         temperature = 0.5 * (1.0 - step / steps) + 1e-3
-        client = np.random.randint(clients)  # noqa: NPY002
+        client = below(random, clients)
         old = s.home[client]
-        server = np.random.randint(len(s.server))  # noqa: NPY002
+        server = below(random, len(s.server))
         if server == old or s.client[client].first == s.client[client].last:
             continue
         # A client alone, or everybody at its server who shares one of its topics: storage is freed by whole topics.
         count = 1
         moved[0] = client
-        if np.random.random() < 0.3:  # noqa: NPY002
-            pick = np.random.randint(s.client[client].first, s.client[client].last)  # noqa: NPY002
-            topic = s.entry[pick].topic
+        if uniform(random) < 0.3:
+            entries = s.client[client].last - s.client[client].first
+            topic = s.entry[s.client[client].first + below(random, entries)].topic
             count = 0
             for i in range(start[topic], start[topic + 1]):
                 if s.home[publisher[i]] == old:
@@ -66,7 +67,7 @@ def _unload(s: StateArrays, start: OffsetArray, publisher: IntArray, steps: int,
             move_apply(s, moved[i], server)
         change = _overload(s, old) + _overload(s, server) - before
         # A random threshold rather than exp(): every machine's arithmetic agrees on it, so all find the same.
-        if change > temperature * np.random.random():  # noqa: NPY002
+        if change > temperature * uniform(random):
             for i in range(count):
                 move_apply(s, moved[i], origin[i])
         else:
