@@ -18,7 +18,8 @@ from instances.instance import Instance
 DENSE_TOPICS = 1500
 # Scores are compared to nine decimals: what is equal in exact arithmetic is a tie, whatever the last bits say.
 SCORE_STEPS = 1e9
-TILE = 1024
+# Rows looked at together: long enough for vector instructions, short enough to stop early.
+TILE = 256
 
 
 def svd_factors(instance: Instance, rank: int) -> FloatArray:
@@ -81,17 +82,28 @@ def most_related_exactly(
 
 @compiled
 def _top_scores(factors: FloatArray, most: int) -> tuple[OffsetArray, IntArray]:
+    """Search the rows from the longest to the shortest, and stop where no product can be large enough any more.
+
+    A product of two rows is at most the product of their lengths. With few columns for many topics most rows are short,
+    so that each search ends early: without this the work would grow with the square of the rows.
+    """
     rows, columns = factors.shape
-    by_column = factors.T.copy()
+    length = np.sqrt((factors * factors).sum(axis=1))
+    order = np.argsort(-length)
+    by_column = factors[order].T.copy()
     start = np.zeros(rows + 1, np.int64)
     item = np.empty(rows * most, np.int32)
     tile = np.empty(TILE)
-    # The best so far as a heap with the weakest on top.
+    # The best so far as a heap with the weakest on top, and one place for the next.
     score = np.empty(most + 1, np.int64)
     other = np.empty(most + 1, np.int32)
     for m in range(rows):
         count = 0
         for low in range(0, rows if most > 0 else 0, TILE):
+            # A little more than the largest possible product, whatever rounding does.
+            possible = (length[m] * length[order[low]] * (1.0 + 1e-12) + 1e-15) * SCORE_STEPS + 0.5
+            if possible < 1.0 or (count == most and possible < score[0]):
+                break
             width = min(TILE, rows - low)
             # Column by column over a tile of rows, which the compiler turns into vector instructions.
             tile[:width] = 0.0
@@ -99,24 +111,18 @@ def _top_scores(factors: FloatArray, most: int) -> tuple[OffsetArray, IntArray]:
                 mine = factors[m, c]
                 for i in range(width):
                     tile[i] += mine * by_column[c, low + i]
-            bar = 0.5 if count < most else score[0] + 0.5
             for i in range(width):
-                if tile[i] * SCORE_STEPS < bar - 1.0 or low + i == m:
-                    continue
                 step = np.int64(np.floor(tile[i] * SCORE_STEPS + 0.5))
-                if step <= 0:
+                if step <= 0 or (count == most and step < score[0]) or order[low + i] == m:
                     continue
+                score[count] = step
+                other[count] = order[low + i]
                 if count < most:
-                    score[count] = step
-                    other[count] = low + i
                     count += 1
                     _rise(score, other, count - 1)
-                elif step > score[0]:  # of equal scores the earlier row stays
-                    score[0] = step
-                    other[0] = low + i
+                elif _weaker(score, other, 0, most):
+                    _swap(score, other, 0, most)
                     _sink(score, other, count)
-                if count == most:
-                    bar = score[0] + 0.5
         start[m + 1] = start[m] + count
         # The weakest comes off the heap first and goes to the end of the list.
         for i in range(count - 1, -1, -1):

@@ -91,13 +91,6 @@ def test_euclidean_delay_is_the_same_double_in_python_numpy_and_compiled_code():
     assert nearest_server(instance).tolist() == table.argmin(axis=1).tolist()
 
 
-def test_nearest_server_takes_the_lowest_index_of_a_tie():
-    instance = dataclasses.replace(worked_example(), client_x=[5.0, 5.0, 4.0, 6.0])
-    assert nearest_server(instance).tolist() == [0, 0, 0, 1]
-    explicit = dataclasses.replace(instance, client_server_delay=[[1, 1], [2, 1], [0, 0], [1, 2]])
-    assert nearest_server(explicit).tolist() == [0, 1, 0, 0]
-
-
 class TestHash:
     def test_depends_on_everything_that_can_change_a_result(self):
         base = worked_example()
