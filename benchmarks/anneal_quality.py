@@ -11,7 +11,6 @@ from concurrent.futures import ProcessPoolExecutor
 import numpy as np
 import numpy.typing as npt
 
-from heuristics import anneal
 from instances.compiled import compiled
 from instances.evaluation import evaluate
 from instances.families import FAMILIES
@@ -19,6 +18,7 @@ from instances.groups import IntArray
 from instances.instance import Instance
 from instances.nearest import nearest_server
 from instances.state import State, StateArrays, move_apply, state_objective
+from relocbench.solving import solve
 
 PROCESSES = 2
 Job = tuple[str, dict[str, float | str], int, int, float]
@@ -28,7 +28,7 @@ def cost_of(job: Job) -> float:
     """Anneal an instance (family, cell, seed) with a seed of its own for some seconds and return its cost."""
     family, overrides, seed, run_seed, seconds = job
     instance = FAMILIES[family].cells(overrides)[0].build(seed)
-    return evaluate(instance, anneal.solve(instance, seed=run_seed, time_limit=seconds).home).objective
+    return solve(instance, "anneal", seed=run_seed, time_limit=seconds).evaluation.objective
 
 
 def paper(seconds: float, reference: float) -> None:

@@ -4,7 +4,6 @@ Rounds of annealing follow one another, each from the best assignment so far and
 this beat one slow cooling of the same length: 0.005 % against 0.08 % above the best known after 32 million proposals.
 """
 
-import functools
 import math
 import time
 
@@ -12,7 +11,7 @@ import numpy as np
 
 from heuristics.proposals import Journal, Neighbourhood, anneal_batch, nearest_servers, sample_changes
 from instances.errors import InputError
-from instances.groups import Groups, IntArray
+from instances.groups import IntArray
 from instances.instance import Instance
 from instances.nearest import nearest_server
 from instances.randomness import random_words
@@ -45,7 +44,7 @@ def solve(
     instance, seed
         As for every method.
     time_limit
-        Seconds after which it stops; compiling, once on a machine, does not count.
+        Seconds after which it stops.
     start
         An assignment to begin from; by default the nearest servers.
     on_progress
@@ -56,7 +55,6 @@ def solve(
     """
     if moves < 0:
         raise InputError("method anneal: moves", f"expected at least 0, got {moves}")
-    _compile()
     begin = time.perf_counter()
     search = _Search(instance, nearest_server(instance) if start is None else start, seed)
     round_length = max(ROUND_PER_CLIENT * instance.n_clients, SHORTEST_ROUND)
@@ -84,27 +82,6 @@ def solve(
         made += done
         search.return_to_best()
     return Solution(search.best_home, trace=tuple(trace))
-
-
-@functools.cache
-def _compile() -> None:
-    """Search a toy, so that the kernels are compiled before the clock runs."""
-    pair = Groups.of([[0, 1]])
-    toy = Instance(
-        cloud_delay=1.0,
-        delay_per_km=1.0,
-        server_x=np.array([0.0, 1.0]),
-        server_y=np.zeros(2),
-        storage=np.ones(2),
-        compute=np.ones(2),
-        client_x=np.zeros(2),
-        client_y=np.zeros(2),
-        spool=np.ones(1),
-        publishers=pair,
-        subscribers=pair,
-    )
-    search = _Search(toy, nearest_server(toy), 0)
-    search.batch(8, *search.temperatures(), 0.0, 8)
 
 
 class _Search:

@@ -46,6 +46,7 @@ class _Loads(NamedTuple):
     home: IntArray
     storage: FloatArray
     compute: FloatArray
+    open: OffsetArray  # topics on each server: none means no load, exactly
     slot_first: OffsetArray
     slot_last: OffsetArray
     slot_server: IntArray
@@ -110,6 +111,7 @@ def _no_loads(task: ClusterTask) -> _Loads:
         np.full(len(task.client_start) - 1, NOWHERE, np.int32),
         np.zeros(len(task.storage)),
         np.zeros(len(task.storage)),
+        np.zeros(len(task.storage), np.int64),
         first,
         first.copy(),
         np.empty(total, np.int32),
@@ -202,8 +204,14 @@ def _count(task: ClusterTask, loads: _Loads, topic: int, server: int, by: int) -
                 loads.slot_server[j] = loads.slot_server[last - 1]
                 loads.slot_count[j] = loads.slot_count[last - 1]
                 loads.slot_last[topic] = last - 1
+                loads.open[server] -= 1
+                if loads.open[server] == 0:
+                    # Not the rounding error of many differences: with a capacity of 0 that would matter.
+                    loads.storage[server] = 0.0
+                    loads.compute[server] = 0.0
             return
     loads.slot_server[last] = server
     loads.slot_count[last] = 1
     loads.slot_last[topic] = last + 1
+    loads.open[server] += 1
     loads.storage[server] += task.spool[topic]

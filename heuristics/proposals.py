@@ -13,6 +13,8 @@ from instances.state import StateArrays, move_apply, move_delta
 # places.
 SINGLES = 880
 GROUPS = 104
+# Clients moved in groups after which a batch ends, so that large topics cannot keep it from looking at the clock.
+MOST_WORK = 1 << 18
 # Where to, of every 1024: to a server where the topic is, to one of the client's nearest, to any.
 TO_TOPIC = 560
 TO_NEAR = 400
@@ -52,7 +54,7 @@ def anneal_batch(
     -------
     best, now, done
         The least cost met (its homes are in ``best_home`` if it is below the one given), the current cost, and how many
-        proposals were made: fewer than asked if the journal is full.
+        proposals were made: fewer than asked if the journal is full or groups have been large.
     """
     clients, servers = len(s.client), len(s.server)
     moved = np.empty(clients, np.int32)
@@ -61,7 +63,8 @@ def anneal_batch(
     cooling = np.exp(np.log(cold / hot) * 64.0 / max(steps, 64))
     temperature = hot
     done = 0
-    while done < steps and written + clients + 2 < len(journal.client):
+    work = 0
+    while done < steps and work < MOST_WORK and written + clients + 2 < len(journal.client):
         if done % 64 == 0 and done > 0:
             temperature *= cooling
         done += 1
@@ -92,6 +95,7 @@ def anneal_batch(
                     if s.home[around.member[e]] == origin:
                         moved[count] = around.member[e]
                         count += 1
+                work += count
                 for i in range(count):
                     change += move_delta(s, moved[i], target)
                     move_apply(s, moved[i], target)
@@ -118,7 +122,7 @@ def anneal_batch(
                 while written > first:
                     written -= 1
                     move_apply(s, journal.client[written], journal.origin[written])
-        if now < best - 1e-9:
+        if now < best - 1e-12 * abs(best):
             best = now
             mark = written
     if mark >= 0:

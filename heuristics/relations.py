@@ -30,7 +30,7 @@ def svd_factors(instance: Instance, rank: int) -> FloatArray:
     incidence = _incidence(instance)
     columns = max(1, min(rank, instance.n_topics - 1))
     gram = incidence.T @ incidence
-    # One thread, and a fixed start: the same factors on every machine and with any number of cores.
+    # One thread, and a fixed start: the same factors with any number of cores.
     with threadpool_limits(1):
         if instance.n_topics <= DENSE_TOPICS:
             vectors = np.linalg.eigh(gram.toarray())[1][:, ::-1][:, :columns]

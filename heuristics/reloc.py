@@ -1,5 +1,6 @@
 """RELOC, the paper's Algorithm 1, run cluster by cluster; docs/reading.md says how each open point is read."""
 
+import time
 from collections import deque
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -63,7 +64,8 @@ def solve(
     Parameters
     ----------
     instance, seed, time_limit
-        As for every method; RELOC needs no time limit. The seed steers K-means (and ``relation=nmf``).
+        As for every method; the time limit only keeps ``k=auto`` from trying more. The seed steers K-means (and
+        ``relation=nmf``).
     k
         ``K``, the number of clusters; ``auto`` tries several and keeps the one with the least ``Y``.
     related
@@ -85,7 +87,10 @@ def solve(
         raise InputError("method reloc", "expected related >= 0, rank >= 1 and threads >= 1")
     relations = relation_finder(instance, relation, related, rank, seed)
     best: tuple[float, IntArray] | None = None
+    begin = time.perf_counter()
     for clusters in _clusterings(instance, k, seed):
+        if best is not None and time.perf_counter() - begin > time_limit:
+            break
         steps = Steps(relations, cooperate=True, whole_topic=cooperation == "topic", revisit=revisit)
         home = run_clusters(instance, cluster_tasks(instance, clusters), steps, threads)
         cost = evaluate(instance, home).objective if k == "auto" else 0.0
@@ -125,7 +130,9 @@ def relation_finder(instance: Instance, relation: Relation, related: int, rank: 
             np.cumsum(sizes, out=start[1:])
             entries = np.arange(start[-1]) + np.repeat(instance.topics.start[clients] - start[:-1], sizes)
             _, topic = np.unique(instance.topics.item[entries], return_inverse=True)
-            return most_related_exactly(start, topic.astype(np.int64), int(topic.max(initial=-1)) + 1, related)
+            return most_related_exactly(
+                start, topic.astype(np.int64), int(topic.max(initial=-1)) + 1, min(related, len(clients))
+            )
 
         return by_shared_topics
     factors = svd_factors(instance, rank) if relation == "svd" else nmf_factors(instance, rank, seed)
@@ -162,8 +169,8 @@ def _clusterings(instance: Instance, k: int | Literal["auto"], seed: int) -> Ite
     if k != "auto":
         yield make_clusters(instance, k, seed)
         return
-    tried = 1
-    while tried < instance.n_servers:
-        yield make_clusters(instance, tried, seed)
-        tried *= 2
+    # From many to few: many small clusters are the quickest.
     yield make_clusters(instance, instance.n_servers, seed)
+    for power in range(instance.n_servers.bit_length() - 1, -1, -1):
+        if 2**power < instance.n_servers:
+            yield make_clusters(instance, 2**power, seed)

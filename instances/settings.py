@@ -16,7 +16,7 @@ def setting(label: str, wanted: Any, value: object) -> Any:
             return _as(kind, value)
         except (ValueError, OverflowError):
             continue
-    raise InputError(label, f"expected {_named(wanted)}, got {shown(value)}")
+    raise InputError(label, f"expected {expectation(wanted)}, got {shown(value)}")
 
 
 def _as(kind: Any, value: object) -> Any:
@@ -42,9 +42,10 @@ def _as(kind: Any, value: object) -> Any:
     return value
 
 
-def _named(kind: Any) -> str:
+def expectation(kind: Any) -> str:
+    """Return in words what a setting of this type takes."""
     if get_origin(kind) in UNIONS:
-        return " or ".join(map(_named, get_args(kind)))
+        return " or ".join(map(expectation, get_args(kind)))
     if get_origin(kind) is Literal:
         return ", ".join(get_args(kind))
     return {bool: "true or false", int: "a whole number", float: "a number", str: "text"}.get(kind, str(kind))

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from instances.errors import InputError, shown
-from instances.settings import setting
+from instances.settings import expectation, setting
 from instances.solution import Solution
 
 Solve = Callable[..., Solution]
@@ -52,6 +52,16 @@ class Method:
         """Return the parameters a selector may set, with their types and defaults."""
         signature = inspect.signature(self.load())
         return {name: spec for name, spec in signature.parameters.items() if name not in CALLING_CONVENTION}
+
+    def described(self) -> dict[str, dict[str, str]]:
+        """Return what a selector may set, as it would write it: the default, and what is expected."""
+        told = {
+            name: {"default": _text(spec.default), "expects": expectation(spec.annotation)}
+            for name, spec in self.parameters().items()
+        }
+        if self.takes("start"):
+            told["start"] = {"default": "nearest", "expects": "another method's selector"}
+        return told
 
 
 METHODS = {

@@ -12,7 +12,17 @@ import pyarrow.parquet as pq
 from instances.writing import written_whole
 from relocbench.information import information
 from reports.claims import claims
-from reports.study import PLOTTED, REFERENCE, StudyRow, columns, mean_interval, sigmas_of, table_rows, values_of
+from reports.study import (
+    FEWEST_FOR_INTERVAL,
+    PLOTTED,
+    REFERENCE,
+    StudyRow,
+    columns,
+    mean_interval,
+    sigmas_of,
+    table_rows,
+    values_of,
+)
 
 COLOURS = ("#d1495b", "#2a6f97", "#3a8f5c", "#b8860b", "#7d5ba6", "#5c6770")
 
@@ -65,13 +75,15 @@ def _page(rows: list[StudyRow]) -> str:
 <p class="lead">{_finding(rows)}</p>
 <h2>Mean delay of a publication</h2>
 <figure>{_chart(rows)}
-<figcaption>Y against the spread of a topic's members; bands are 95 % bootstrap intervals of the mean over {seeds}
-seeds. Annealing is no bound: how far a method's line lies above it is the least that could be saved.</figcaption>
+<figcaption>Y against the spread of a topic's members; bands are 95 % bootstrap intervals of the mean over the seeds
+({seeds} here; fewer than {FEWEST_FOR_INTERVAL} say little). Annealing is no bound: how far a method's line lies above
+it is the least that could be saved.</figcaption>
 </figure>
 <h2>The numbers</h2>
 <div class="wide"><table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>
-<p class="soft">Y in ms, mean and 95 % interval. The lines below the first five are RELOC under other readings of the
-paper (docs/reading.md) and with other numbers of clusters; its default is K = 4.</p>
+<p class="soft">Y in ms, mean over {seeds} seeds and 95 % interval (from {FEWEST_FOR_INTERVAL} seeds on). The lines
+below the first five are RELOC under other readings of the paper (docs/reading.md) and with other numbers of clusters;
+its default is K = 4.</p>
 <h2>What the paper says, and what we see</h2>
 <dl class="claims">{judged}</dl>
 <h2>How it was made</h2>
@@ -90,8 +102,9 @@ def _finding(rows: list[StudyRow]) -> str:
         return mean_interval([mine / best - 1 for mine, best in pairs])[0]
 
     low, high = sigmas_of(rows)[0], sigmas_of(rows)[-1]
+    seconds = mean_interval([row.seconds for row in rows if row.method == REFERENCE])[0]
     return (
-        f"RELOC's mean delay is {excess(low):.0%} above what a second of annealing finds when topics are local "
+        f"RELOC's mean delay is {excess(low):.0%} above what {seconds:.1f} s of annealing find when topics are local "
         f"(σ = {low:g} km), and {excess(high):.0%} above it when they are spread out (σ = {high:g} km)."
     )
 

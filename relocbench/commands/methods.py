@@ -1,6 +1,5 @@
 """``relocbench methods``."""
 
-import inspect
 from typing import Annotated
 
 import typer
@@ -20,19 +19,21 @@ def run(as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = F
             "name": method.name,
             "summary": method.summary,
             "proves": method.proves,
-            "parameters": {
-                name: None if spec.default is inspect.Parameter.empty else spec.default
-                for name, spec in method.parameters().items()
-            },
+            "parameters": method.described(),
         }
         for method in METHODS.values()
     ]
     if as_json:
         print_json(listed)
         return
-    rows = []
-    for entry in listed:
-        assert isinstance(entry["parameters"], dict)
-        shown = ", ".join(f"{name}={value}" for name, value in entry["parameters"].items())
-        rows.append((str(entry["name"]), str(entry["proves"]), shown or "-", str(entry["summary"])))
-    print_table("Methods", ("name", "proves", "parameters", "what it does"), rows)
+    rows = [
+        (
+            method.name,
+            method.proves,
+            "\n".join(f"{name}={spec['default']}: {spec['expects']}" for name, spec in method.described().items())
+            or "-",
+            method.summary,
+        )
+        for method in METHODS.values()
+    ]
+    print_table("Methods", ("name", "proves", "parameter=default: what it takes", "what it does"), rows)

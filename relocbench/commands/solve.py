@@ -12,7 +12,9 @@ from relocbench.terminal import live_line, print_json
 def run(
     instance: Annotated[Path, typer.Argument(help="Instance file (or family.parquet#name).")],
     method: Annotated[str, typer.Option(help="Selector; `relocbench methods` lists them.")],
-    seed: Annotated[int, typer.Option(help="The same seed gives the same homes.", min=0)] = 0,
+    seed: Annotated[
+        int, typer.Option(help="The same seed gives the same homes (a search cut off by the time limit aside).", min=0)
+    ] = 0,
     time_limit: Annotated[float, typer.Option(help="Seconds.", min=0)] = 60.0,
     out: Annotated[Path | None, typer.Option(help="Where the solution goes (.json).")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,

@@ -1,6 +1,7 @@
 """Algorithm 1 of the paper over the whole instance at once, in plain Python: slow, to be read beside the paper."""
 
 import math
+from fractions import Fraction
 
 from heuristics.clusters import make_clusters
 from heuristics.relations import nmf_factors, svd_factors
@@ -13,20 +14,21 @@ class Loads:
         self.instance = instance
         self.publishers = [{} for _ in range(instance.n_servers)]  # server -> topic -> clients
 
+    # In exact arithmetic: what is empty is empty, and what fits exactly fits.
     def storage(self, server):
-        return sum(float(self.instance.spool[topic]) for topic in self.publishers[server])
+        return sum((Fraction(float(self.instance.spool[topic])) for topic in self.publishers[server]), Fraction(0))
 
     def compute(self, server):
         counted = self.publishers[server].items()
-        return sum(len(clients) * float(self.instance.spool[topic]) for topic, clients in counted)
+        return sum((len(who) * Fraction(float(self.instance.spool[topic])) for topic, who in counted), Fraction(0))
 
     def theta_is_1(self, server):
-        fits = self.storage(server) <= self.instance.storage[server]
-        return fits and self.compute(server) <= self.instance.compute[server]
+        fits = self.storage(server) <= Fraction(float(self.instance.storage[server]))
+        return fits and self.compute(server) <= Fraction(float(self.instance.compute[server]))
 
     def use(self, server):
         def share(load, capacity):
-            return 0.0 if load == 0 else load / capacity if capacity > 0 else math.inf
+            return 0 if load == 0 else load / Fraction(capacity) if capacity > 0 else math.inf
 
         storage = share(self.storage(server), float(self.instance.storage[server]))
         return max(storage, share(self.compute(server), float(self.instance.compute[server])))

@@ -1,9 +1,10 @@
+import dataclasses
 import itertools
 
 import numpy as np
 import pytest
 
-from heuristics.anneal import solve
+from heuristics.anneal import _Search, solve
 from instances.errors import InputError
 from instances.evaluation import evaluate
 from instances.families import FAMILIES
@@ -92,6 +93,37 @@ def test_groups_are_moved_where_single_clients_cannot_leave():
     assert all(state.delta(client, 1) > 0 for client in range(6))
     home = solve(instance, seed=0, time_limit=60.0, moves=2000, start=stuck).home
     assert home.tolist() == [1] * 6
+
+
+def test_a_batch_ends_however_large_the_groups_are():
+    everybody = Groups.of([list(range(3000))])
+    instance = Instance(
+        cloud_delay=5.0,
+        delay_per_km=1.0,
+        server_x=np.arange(4.0),
+        server_y=np.zeros(4),
+        storage=np.ones(4),
+        compute=np.ones(4),
+        client_x=np.zeros(3000),
+        client_y=np.zeros(3000),
+        spool=np.ones(1),
+        publishers=everybody,
+        subscribers=everybody,
+    )
+    search = _Search(instance, np.zeros(3000, np.int32), 0)
+    done = search.batch(10**6, *search.temperatures(), 0.0, 10**6)
+    assert 0 < done < 100_000
+    assert search.best == pytest.approx(evaluate(instance, search.best_home).objective)
+
+
+def test_quality_does_not_depend_on_units():
+    instance = FAMILIES["paper"].cells({"sigma": 10})[0].build(0)
+    scale = 2.0**-40
+    small = dataclasses.replace(
+        instance, cloud_delay=scale * instance.cloud_delay, delay_per_km=scale * instance.delay_per_km
+    )
+    homes = [solve(scaled, seed=0, time_limit=600.0, moves=100_000).home for scaled in (instance, small)]
+    assert homes[0].tolist() == homes[1].tolist()
 
 
 def test_negative_moves_are_refused():

@@ -5,7 +5,6 @@ from heuristics import nearest, otos, random_homes
 from instances.evaluation import evaluate
 from instances.families import FAMILIES
 from tests.heuristics.literal_reloc import Loads
-from tests.heuristics.test_reloc import whole_spools
 from tests.samples import random_instance, relabelled
 
 
@@ -31,7 +30,7 @@ def literal_otos(instance):
 
 @pytest.mark.parametrize("seed", range(96))
 def test_otos_is_what_its_description_says(seed):
-    instance = whole_spools(random_instance(seed))
+    instance = random_instance(seed)
     assert otos.solve(instance, seed=0, time_limit=1.0).home.tolist() == literal_otos(instance)
 
 

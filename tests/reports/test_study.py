@@ -35,16 +35,18 @@ def test_verdicts_follow_the_numbers():
         made_up(method, sigma, seed, level.get(method, 1.0) + 0.001 * seed)
         for method in METHODS
         for sigma in (1.0, 5.0)
-        for seed in range(4)
+        for seed in range(5)
     ]
+    few = [row for row in rows if row.seed < 4]
+    assert {claim.verdict for claim in claims(few)} == {"too few seeds to tell"}
     verdicts = [claim.verdict for claim in claims(rows)]
     assert verdicts[0] == "holds: better at σ = 1, 5, worse at σ = none"
     assert verdicts[1] == "does not hold: better at σ = none, worse at σ = 1, 5"
-    assert verdicts[2] == "does not hold: on 0 of 8 instances"
-    assert verdicts[3] == "holds"
+    assert verdicts[2] == "does not hold: on 0 of 10 instances"
+    assert verdicts[3] == "holds at every σ"
     assert verdicts[4] == "does not hold: at σ = none"
-    assert verdicts[5] == "holds in part: on 2 of 8 instances no server exceeds it"
-    assert verdicts[6] == "holds: K = 16 beats K = 1 at σ = 1, 5"
+    assert verdicts[5] == "does not; no server at all exceeds it on 2 of 10 instances"
+    assert verdicts[6].startswith("holds: K = 16 is better than K = 4 at σ = 1, 5, worse at σ = none")
 
 
 def test_nearest_is_never_beaten_on_distance(rows):
