@@ -1,7 +1,7 @@
 """Simulated annealing on the incremental state: single clients, whole groups of a topic, and exchanges.
 
-Rounds of annealing follow one another, each from the best assignment so far and heated anew: on the paper's instances
-that beat one slow cooling of the same length (docs/reading.md).
+Rounds of annealing follow one another, each from the best assignment so far and heated anew; in trials on the
+paper's instances that beat one slow cooling of the same length.
 """
 
 import math
