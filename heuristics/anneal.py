@@ -60,7 +60,12 @@ def solve(
     round_length = max(ROUND_PER_CLIENT * instance.n_clients, SHORTEST_ROUND)
     trace = [(time.perf_counter() - begin, search.best, -math.inf)]
     made = 0
-    while (moves == 0 or made < moves) and time.perf_counter() - begin < time_limit:
+
+    def time_is_left() -> bool:
+        # Some proposals are made in any case: setting up may take longer than a short limit.
+        return time_limit > 0 and (made == 0 or time.perf_counter() - begin < time_limit)
+
+    while (moves == 0 or made < moves) and time_is_left():
         length = min(round_length, moves - made) if moves else round_length
         hot, cold = search.temperatures()
         done, progress = 0, 0.0
