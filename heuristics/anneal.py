@@ -94,13 +94,12 @@ class _Search:
 
     def __init__(self, instance: Instance, start: IntArray, seed: int) -> None:
         self._state = State(instance, start)
-        delay = np.empty((0, 0)) if instance.client_server_delay is None else np.array(instance.client_server_delay)
         near = nearest_servers(
             instance.client_x,
             instance.client_y,
             instance.server_x,
             instance.server_y,
-            delay,
+            instance.explicit_client_delay,
             min(NEAR_SERVERS, instance.n_servers),
         )
         self._around = Neighbourhood(instance.members.start, instance.members.item, near)

@@ -6,6 +6,7 @@ from heuristics.clusters import Clusters
 from heuristics.reloc import Steps, run_clusters
 from heuristics.tasks import cluster_tasks
 from instances.compiled import compiled
+from instances.delays import euclidean_delay
 from instances.groups import FloatArray, IntArray, OffsetArray
 from instances.instance import Instance
 from instances.solution import Solution
@@ -18,7 +19,6 @@ def solve(instance: Instance, *, seed: int, time_limit: float) -> Solution:
     topic of a client is the first that names it.
     """
     everything = Clusters(1, np.zeros(instance.n_servers, np.int32), np.zeros(instance.n_clients, np.int32))
-    delay = np.empty((0, 0)) if instance.client_server_delay is None else instance.client_server_delay
     server_of_topic = _topic_servers(
         instance.members.start,
         instance.members.item,
@@ -27,7 +27,7 @@ def solve(instance: Instance, *, seed: int, time_limit: float) -> Solution:
         instance.server_x,
         instance.server_y,
         instance.delay_per_km,
-        np.array(delay),
+        instance.explicit_client_delay,
     )
     preferred = np.zeros(instance.n_clients, np.int32)
     named = instance.topics.sizes > 0
@@ -57,9 +57,7 @@ def _topic_servers(
                 if delay.shape[0] > 0:
                     total += delay[m, l]
                 else:
-                    dx = client_x[m] - server_x[l]
-                    dy = client_y[m] - server_y[l]
-                    total += delay_per_km * np.sqrt(dx * dx + dy * dy)
+                    total += euclidean_delay(client_x[m] - server_x[l], client_y[m] - server_y[l], delay_per_km)
             if total < best:
                 best = total
                 chosen[n] = l

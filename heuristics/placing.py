@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from instances.compiled import compiled
+from instances.delays import euclidean_delay
 from instances.groups import FloatArray, IntArray, OffsetArray
 
 NOWHERE = -1
@@ -143,7 +144,7 @@ def _nearest_with_room(task: ClusterTask, loads: _Loads, client: int) -> int:
         else:
             dx = task.client_x[client] - task.server_x[l]
             dy = task.client_y[client] - task.server_y[l]
-            delay = task.delay_per_km * np.sqrt(dx * dx + dy * dy)
+            delay = euclidean_delay(dx, dy, task.delay_per_km)
         if delay < best:
             best = delay
             nearest = l

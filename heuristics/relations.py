@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from heuristics.clusters import LARGEST_SEED
 from instances.compiled import compiled
 from instances.groups import FloatArray, IntArray, OffsetArray
 from instances.instance import Instance
@@ -50,7 +51,7 @@ def nmf_factors(instance: Instance, rank: int, seed: int) -> FloatArray:
     with threadpool_limits(1), warnings.catch_warnings():
         # A factorisation that has not quite settled is as good a hint as one that has.
         warnings.simplefilter("ignore", ConvergenceWarning)
-        model = NMF(columns, init="nndsvda", random_state=seed % 2**32, max_iter=500, tol=1e-3)
+        model = NMF(columns, init="nndsvda", random_state=seed % LARGEST_SEED, max_iter=500, tol=1e-3)
         weights = model.fit_transform(_incidence(instance))
         topics = model.components_
         # The root of H·Hᵀ through its eigenvectors, which unlike Cholesky's takes a singular matrix.

@@ -7,7 +7,7 @@ import numpy as np
 
 from heuristics.clusters import Clusters
 from heuristics.placing import ClusterTask
-from instances.groups import IntArray, OffsetArray
+from instances.groups import IntArray
 from instances.instance import PUBLISHES, Instance
 
 
@@ -18,11 +18,6 @@ class Cluster:
     clients: IntArray
     servers: IntArray
     task: ClusterTask
-
-
-def nobody_related(clients: IntArray) -> tuple[OffsetArray, IntArray]:
-    """Return empty lists."""
-    return np.zeros(len(clients) + 1, np.int64), np.empty(0, np.int32)
 
 
 def cluster_tasks(instance: Instance, clusters: Clusters, preferred: IntArray | None = None) -> Iterator[Cluster]:
@@ -51,7 +46,6 @@ def cluster_tasks(instance: Instance, clusters: Clusters, preferred: IntArray | 
         delay = np.empty((0, 0))
         if instance.client_server_delay is not None:
             delay = np.ascontiguousarray(instance.client_server_delay[np.ix_(clients, servers)])
-        none_start, none = nobody_related(clients)
         task = ClusterTask(
             entry_client=entry_client,
             entry_topic=entry_topic.astype(np.int32),
@@ -68,7 +62,7 @@ def cluster_tasks(instance: Instance, clusters: Clusters, preferred: IntArray | 
             delay=delay,
             delay_per_km=instance.delay_per_km,
             preferred=np.empty(0, np.int32) if preferred is None else preferred[clients],
-            related_start=none_start,
-            related=none,
+            related_start=np.zeros(len(clients) + 1, np.int64),
+            related=np.empty(0, np.int32),
         )
         yield Cluster(clients, servers, task)

@@ -38,9 +38,7 @@ def _unload(s: StateArrays, start: OffsetArray, publisher: IntArray, steps: int,
     clients = len(s.client)
     moved = np.empty(clients, np.int32)
     origin = np.empty(clients, np.int32)
-    total = 0.0
-    for l in range(len(s.server)):
-        total += _overload(s, l)
+    total = _total_overload(s)
     for step in range(steps):
         if total <= 1e-12:
             break
@@ -72,10 +70,15 @@ def _unload(s: StateArrays, start: OffsetArray, publisher: IntArray, steps: int,
                 move_apply(s, moved[i], origin[i])
         else:
             total += change
+    return _total_overload(s) == 0.0
+
+
+@compiled
+def _total_overload(s: StateArrays) -> float:
     total = 0.0
     for l in range(len(s.server)):
         total += _overload(s, l)
-    return bool(total == 0.0)
+    return total
 
 
 @compiled
@@ -94,7 +97,7 @@ def _descend(s: StateArrays, evaluations: int) -> None:
     """Move single clients while that lowers the cost and overloads nothing, within a number of evaluated moves."""
     rounding = max(1e-9, 1e-12 * state_objective(s))  # a gain below this may be none, and the search go round for ever
     improved = True
-    while improved and evaluations > 0:
+    while improved:
         improved = False
         for client in range(len(s.client)):
             evaluations -= len(s.server)

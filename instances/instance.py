@@ -259,6 +259,11 @@ class Instance:
         delay = _euclid(self, self.server_x, self.server_y, every[:, None], every[None, :])
         return frozen(delay, np.float64)
 
+    @cached_property
+    def explicit_client_delay(self) -> FloatArray:
+        """``dH`` as given, for compiled code: empty where it is ``γ`` times the distance."""
+        return frozen(np.empty((0, 0)), np.float64) if self.client_server_delay is None else self.client_server_delay
+
     def client_delay(self, client: Index, server: Index) -> FloatArray:
         """Return ``dH`` for clients and servers given by index (the two broadcast)."""
         if self.client_server_delay is not None:

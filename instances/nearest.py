@@ -5,6 +5,7 @@ import math
 import numpy as np
 
 from instances.compiled import compiled
+from instances.delays import euclidean_delay
 from instances.groups import FloatArray, IntArray, OffsetArray
 from instances.instance import Instance
 
@@ -51,10 +52,8 @@ def _nearest(
                         continue
                     for i in range(start[r * side + c], start[r * side + c + 1]):
                         l = member[i]
-                        dx = client_x[m] - server_x[l]
-                        dy = client_y[m] - server_y[l]
                         # The delay itself, not its square: a tie is a tie of delays.
-                        delay = delay_per_km * np.sqrt(dx * dx + dy * dy)
+                        delay = euclidean_delay(client_x[m] - server_x[l], client_y[m] - server_y[l], delay_per_km)
                         if delay < best or (delay == best and l < home[m]):
                             best = delay
                             home[m] = l

@@ -94,13 +94,14 @@ def read_rows(path: Path, name: str | None = None) -> Iterator[Instance]:
         number = 0
         for group in range(file.num_row_groups):
             with _refusals(f"row group {group}"):
-                names = file.read_row_group(group, columns=["name"])["name"].to_pylist()
-                if name is not None and name not in names:
-                    number += len(names)
-                    continue
+                if name is not None:
+                    names = file.read_row_group(group, columns=["name"])["name"].to_pylist()
+                    if name not in names:
+                        number += len(names)
+                        continue
                 table = _read_group(file, group)
             for row in range(len(table)):
-                if name is not None and names[row] != name:
+                if name is not None and table["name"][row].as_py() != name:
                     number += 1
                     continue
                 try:

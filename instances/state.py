@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from instances.compiled import compiled
+from instances.delays import euclidean_delay
 from instances.evaluation import checked_home, evaluate
 from instances.groups import FloatArray, IntArray
 from instances.instance import PUBLISHES, SUBSCRIBES, Instance
@@ -187,10 +188,8 @@ def _arrays(instance: Instance, home: IntArray) -> StateArrays:
     server["x"], server["y"] = instance.server_x, instance.server_y
     server["capacity"], server["power"] = instance.storage, instance.compute
 
-    table = np.empty((0, 0))
-    if instance.client_server_delay is not None:
-        table = instance.client_server_delay
-    elif instance.n_clients * instance.n_servers <= TABLE_ENTRIES:
+    table = instance.explicit_client_delay
+    if not table.size and instance.n_clients * instance.n_servers <= TABLE_ENTRIES:
         table = instance.client_delay(np.arange(instance.n_clients)[:, None], np.arange(instance.n_servers)[None, :])
     return StateArrays(
         client=client,
@@ -437,6 +436,4 @@ def _server_cost(detour: float, theta: float, sent: float, spread: float) -> flo
 def _client_delay(s: StateArrays, client: int, l: int) -> float:
     if s.client_delay.shape[0] > 0:
         return float(s.client_delay[client, l])
-    dx = s.client[client].x - s.server[l].x
-    dy = s.client[client].y - s.server[l].y
-    return float(s.delay_per_km * np.sqrt(dx * dx + dy * dy))
+    return euclidean_delay(s.client[client].x - s.server[l].x, s.client[client].y - s.server[l].y, s.delay_per_km)

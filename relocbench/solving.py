@@ -115,7 +115,5 @@ def _warm_up(selector: str) -> None:
     chosen = select(selector)
     if chosen.start is not None:
         _warm_up(str(chosen.start))
-    chosen.method.load()(_TOY.build(0), seed=0, time_limit=0.01, **chosen.settings)
-
-
-_TOY = family("preliminary").cells({"storage": 7.0})[0]
+    toy = family("preliminary").cells({"storage": 7.0})[0].build(0)
+    chosen.method.load()(toy, seed=0, time_limit=0.01, **chosen.settings)

@@ -24,7 +24,7 @@ from reports.study import (
     values_of,
 )
 
-COLOURS = ("#d1495b", "#2a6f97", "#3a8f5c", "#b8860b", "#7d5ba6", "#5c6770")
+COLOURS = ("#d1495b", "#2a6f97", "#3a8f5c", "#b8860b", "#7d5ba6")
 
 STYLE = """
 :root { color-scheme: light dark; --ink: #1d2329; --paper: #fdfdfb; --line: #d9dcd6; --soft: #6b7280; }
@@ -132,7 +132,7 @@ def _chart(rows: list[StudyRow]) -> str:
     ]
     parts.append(f'<text x="{(left + width - right) / 2}" y="{height - 4}" text-anchor="middle">σ, km</text>')
     parts.append(f'<text x="{left}" y="{top + 2}">Y, ms</text>')
-    for method, colour in zip(PLOTTED, COLOURS, strict=False):
+    for method, colour in zip(PLOTTED, COLOURS, strict=True):
         points = [(sigma, *mean_interval(values_of(rows, method, sigma))) for sigma in sigmas]
         upper = [f"{x(sigma):.1f},{y(high):.1f}" for sigma, _, _, high in points]
         lower = [f"{x(sigma):.1f},{y(low):.1f}" for sigma, _, low, _ in reversed(points)]
