@@ -56,7 +56,17 @@ def install() -> str | None:
         return "this Python cannot create environments; on Debian or Ubuntu: apt-get install python3-venv"
     if run(PYTHON, "-m", "pip", "install", "--quiet", PIP):
         return "pip could not be upgraded: is a package index reachable?"
-    if run(PYTHON, "-m", "pip", "install", "--quiet", "--editable", ROOT, "--group", f"{ROOT}/pyproject.toml:dev"):
+    if run(
+        PYTHON,
+        "-m",
+        "pip",
+        "install",
+        "--quiet",
+        "--editable",
+        f"{ROOT}[solvers]",
+        "--group",
+        f"{ROOT}/pyproject.toml:dev",
+    ):
         return "the dependencies could not be installed: see pip's message above"
     STAMP.write_text(wanted)
     return None

@@ -1,8 +1,8 @@
 """What every method returns."""
 
 import math
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 
 from instances.groups import IntArray
 
@@ -24,9 +24,12 @@ class Solution:
         ``optimal``, ``feasible`` or ``time_limit``.
     trace
         Progress as (seconds, incumbent, bound).
+    facts
+        What the method says of its own work, such as the size of its model: ``variables``, ``constraints``, ``nodes``.
     """
 
     home: IntArray
     bound: float = -math.inf
     status: str = "feasible"
     trace: tuple[tuple[float, float, float], ...] = ()
+    facts: Mapping[str, float] = field(default_factory=dict)

@@ -1,10 +1,11 @@
 """Instances by family, cell and seed."""
 
 import dataclasses
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
-from instances.errors import InputError
+from instances.errors import InputError, shown
 from instances.families import Value, family
 from instances.instance import Instance
 from instances.places import read_places
@@ -64,3 +65,19 @@ def generate_many(
                 yield instance
 
     return len(cells) * len(replicates), build()
+
+
+def read_seeds(option: str, text: str | None) -> list[int] | None:
+    """Read ``3``, ``0-9`` or ``1,4,7``, given as an option of the command."""
+    if text is None:
+        return None
+    chosen: list[int] = []
+    for part in text.split(","):
+        match = re.fullmatch(r"\s*([0-9]{1,9})(?:-([0-9]{1,9}))?\s*", part)
+        if match is None:
+            raise InputError(option, f"expected 3, 0-9 or 1,4,7, got {shown(text)}")
+        low, high = int(match[1]), int(match[2] or match[1])
+        if high < low or len(chosen) + high - low >= 10**6:
+            raise InputError(option, f"expected from low to high and up to a million seeds, got {shown(text)}")
+        chosen += range(low, high + 1)
+    return list(dict.fromkeys(chosen))

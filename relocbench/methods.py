@@ -7,14 +7,16 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from formulations.availability import missing
 from instances.errors import InputError, shown
 from instances.settings import expectation, setting
 from instances.solution import Solution
 
 Solve = Callable[..., Solution]
 
-# What every method is called with; its other keyword arguments are its parameters.
-CALLING_CONVENTION = ("instance", "seed", "time_limit", "start", "on_progress")
+# What every method is called with, where it takes it; its other keyword arguments are its parameters.
+# ``log``: whether the solver behind a method may print what it does.
+CALLING_CONVENTION = ("instance", "seed", "time_limit", "start", "on_progress", "log")
 
 
 @dataclass(frozen=True)
@@ -31,12 +33,19 @@ class Method:
         ``nothing``, ``bound`` or ``optimality``.
     where
         ``module:function`` of its ``solve``; imported only when used.
+    needs
+        Modules of the extra ``solvers`` that it cannot do without.
     """
 
     name: str
     summary: str
     proves: Literal["nothing", "bound", "optimality"]
     where: str
+    needs: tuple[str, ...] = ()
+
+    def unavailable(self) -> str | None:
+        """Return why the method cannot run here, if it cannot."""
+        return missing(*self.needs)
 
     def load(self) -> Solve:
         """Import and return the function."""
@@ -72,6 +81,44 @@ METHODS = {
         Method("otos", "OTOS: one server a topic, with cooperation", "nothing", "heuristics.otos:solve"),
         Method("reloc", "RELOC: the paper's heuristic", "nothing", "heuristics.reloc:solve"),
         Method("anneal", "simulated annealing, the strong reference", "nothing", "heuristics.anneal:solve"),
+        Method(
+            "enumerate", "every assignment, up to a thousand million", "optimality", "formulations.enumeration:solve"
+        ),
+        Method(
+            "milp-basic", "linear model, product by product", "optimality", "formulations.milp_basic:solve", ("pulp",)
+        ),
+        Method(
+            "milp-strong",
+            "linear model with capacities conditioned on each client",
+            "optimality",
+            "formulations.milp_strong:solve",
+            ("pulp",),
+        ),
+        Method(
+            "pyomo-direct",
+            "the bilinear model as the paper writes it, by SCIP",
+            "optimality",
+            "formulations.pyomo_direct:solve",
+            ("pyomo", "pyscipopt"),
+        ),
+        Method(
+            "pyomo-gdp",
+            "θ as a disjunction, linearised by Pyomo, by HiGHS",
+            "optimality",
+            "formulations.pyomo_gdp:solve",
+            ("pyomo", "highspy"),
+        ),
+        Method(
+            "cpsat", "constraint programming on whole numbers", "optimality", "formulations.cpsat:solve", ("ortools",)
+        ),
+        Method(
+            "branch-price",
+            "column generation over what a server holds, the strongest here",
+            "optimality",
+            "formulations.branch_price:solve",
+            ("highspy",),
+        ),
+        Method("cfn", "cost function network, by toulbar2", "optimality", "formulations.cfn:solve", ("pytoulbar2",)),
     )
 }
 

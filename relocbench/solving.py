@@ -1,11 +1,12 @@
 """Run a method on an instance and let the evaluator say what came out."""
 
-import functools
 import math
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from instances.errors import InputError
 from instances.evaluation import Evaluation, evaluate
 from instances.families import family
 from instances.instance import Instance
@@ -15,6 +16,8 @@ from relocbench.methods import Selector, select
 
 # A bound may exceed a verified cost by rounding, never by more.
 ROUNDING = 1e-9
+# Which methods, with which settings, have been run in this process.
+_WARM: set[str] = set()
 
 
 def exceeds(claim: float, cost: float) -> bool:
@@ -65,6 +68,8 @@ def solve(
     seed: int = 0,
     time_limit: float = 60.0,
     on_progress: Progress | None = None,
+    log: bool = False,
+    on_ready: Callable[[], None] | None = None,
 ) -> Result:
     """Find homes with a method.
 
@@ -81,23 +86,33 @@ def solve(
         compiling, once in a process, do not count.
     on_progress
         Called with (seconds, incumbent, bound) whenever a method that searches gets better.
+    log
+        Whether solvers may print what they do.
+    on_ready
+        Called when everything is loaded and compiled, and the clock starts.
 
     Raises
     ------
     InputError
-        If there is no such method, or what it returned is no assignment.
+        If there is no such method, it is not available here, or what it returned is no assignment.
     ArithmeticError
         If the method claims a bound above the cost of its own assignment.
     """
     selector = select(method) if isinstance(method, str) else method
     function = selector.method.load()
-    _warm_up(str(selector))
+    if reason := selector.method.unavailable():
+        raise InputError(f"method {selector.method.name}", reason)
+    _warm_up(selector)
+    if on_ready is not None:
+        on_ready()
     begin = time.perf_counter()
     more: dict[str, Any] = dict(selector.settings)
     if selector.start is not None:
         more["start"] = solve(instance, selector.start, seed=seed, time_limit=time_limit / 2).solution.home
     if on_progress is not None and selector.method.takes("on_progress"):
         more["on_progress"] = on_progress
+    if log and selector.method.takes("log"):
+        more["log"] = True
     left = max(0.0, time_limit - (time.perf_counter() - begin))
     solution = function(instance, seed=seed, time_limit=left, **more)
     seconds = time.perf_counter() - begin
@@ -109,11 +124,17 @@ def solve(
     return Result(instance, selector, seed, solution, evaluation, seconds)
 
 
-@functools.cache
-def _warm_up(selector: str) -> None:
+def _warm_up(selector: str | Selector) -> None:
     """Run a method on a toy, so that what it loads and compiles is there before the clock runs."""
-    chosen = select(selector)
+    chosen = select(selector) if isinstance(selector, str) else selector
+    if (key := f"{chosen.method.where} {chosen}") in _WARM:
+        return
     if chosen.start is not None:
-        _warm_up(str(chosen.start))
-    toy = family("preliminary").cells({"storage": 7.0})[0].build(0)
-    chosen.method.load()(toy, seed=0, time_limit=0.01, **chosen.settings)
+        _warm_up(chosen.start)
+    if chosen.method.proves == "nothing":
+        toy, seconds = family("preliminary").cells({"storage": 7.0})[0].build(0), 0.01
+    else:
+        # One that is solved before anybody notices, to the end, so that no kernel is left out.
+        toy, seconds = family("tiny").cells({"regime": "scarce", "clients": 3, "servers": 2})[0].build(0), 60.0
+    chosen.method.load()(toy, seed=0, time_limit=seconds, **chosen.settings)
+    _WARM.add(key)

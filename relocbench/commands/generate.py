@@ -1,6 +1,5 @@
 """``relocbench generate``."""
 
-import re
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -61,7 +60,7 @@ def run(
     from instances.errors import InputError
     from instances.instance_file import write_instance
     from instances.parquet_file import write_rows
-    from relocbench.generating import generate_many
+    from relocbench.generating import generate_many, read_seeds
 
     if people is not None and sites is None:
         raise InputError("--people", "needs --sites, the places of the servers")
@@ -83,7 +82,9 @@ def run(
             raise InputError("--set", f"expected NAME=VALUE, got {setting!r}")
         parameters[name.strip().replace("-", "_")] = value.strip()
 
-    total, instances = generate_many(family, _seeds(seed), parameters, social=social, sites=sites, people=people)
+    total, instances = generate_many(
+        family, read_seeds("--seed", seed), parameters, social=social, sites=sites, people=people
+    )
     stream = progress(instances, total, "generating")
     if out.suffix == ".parquet":
         written = [str(out)]
@@ -107,21 +108,3 @@ def run(
         print_json({"instances": total, "files": written})
     else:
         print(f"{total} instance{'s' if total > 1 else ''} in {out}")
-
-
-def _seeds(text: str | None) -> list[int] | None:
-    """Read ``3``, ``0-9`` or ``1,4,7``."""
-    from instances.errors import InputError, shown
-
-    if text is None:
-        return None
-    chosen: list[int] = []
-    for part in text.split(","):
-        match = re.fullmatch(r"\s*([0-9]{1,9})(?:-([0-9]{1,9}))?\s*", part)
-        if match is None:
-            raise InputError("--seed", f"expected 3, 0-9 or 1,4,7, got {shown(text)}")
-        low, high = int(match[1]), int(match[2] or match[1])
-        if high < low or len(chosen) + high - low >= 10**6:
-            raise InputError("--seed", f"expected from low to high and up to a million seeds, got {shown(text)}")
-        chosen += range(low, high + 1)
-    return list(dict.fromkeys(chosen))

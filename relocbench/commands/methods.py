@@ -8,7 +8,7 @@ from relocbench.terminal import print_json, print_table
 
 
 def run(as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False) -> None:
-    """List the methods, their parameters and what they prove.
+    """List the methods, their parameters, what they prove, and why one cannot run here.
 
     Example: relocbench methods
     """
@@ -19,6 +19,7 @@ def run(as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = F
             "name": method.name,
             "summary": method.summary,
             "proves": method.proves,
+            "unavailable": method.unavailable(),
             "parameters": method.described(),
         }
         for method in METHODS.values()
@@ -30,10 +31,11 @@ def run(as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = F
         (
             method.name,
             method.proves,
+            method.unavailable() or "yes",
             "\n".join(f"{name}={spec['default']}: {spec['expects']}" for name, spec in method.described().items())
             or "-",
             method.summary,
         )
         for method in METHODS.values()
     ]
-    print_table("Methods", ("name", "proves", "parameter=default: what it takes", "what it does"), rows)
+    print_table("Methods", ("name", "proves", "available", "parameter=default: what it takes", "what it does"), rows)

@@ -1,12 +1,21 @@
 """``relocbench solve``."""
 
 import math
+import os
+import sys
+import tempfile
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from relocbench.terminal import live_line, print_json
+
+if TYPE_CHECKING:
+    from instances.instance import Instance
+    from instances.solution import Progress
+    from relocbench.methods import Selector
+    from relocbench.solving import Result
 
 
 def run(
@@ -16,6 +25,10 @@ def run(
         int, typer.Option(help="The same seed gives the same homes (a search cut off by the time limit aside).", min=0)
     ] = 0,
     time_limit: Annotated[float, typer.Option(help="Seconds.", min=0)] = 60.0,
+    memory_limit: Annotated[
+        float, typer.Option(help="GiB that an exact method may use; it runs in a process of its own.", min=0.25)
+    ] = 4.0,
+    log: Annotated[Path | None, typer.Option(help="Where the log of an exact method's solver goes.")] = None,
     out: Annotated[Path | None, typer.Option(help="Where the solution goes (.json).")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
@@ -26,6 +39,7 @@ def run(
     from instances.errors import InputError
     from instances.instance_file import read_instance
     from instances.solution_file import check_solution_path, write_solution
+    from relocbench.methods import select
     from relocbench.solving import solve
 
     if out is not None:
@@ -33,13 +47,17 @@ def run(
         if out.exists() and instance.exists() and out.samefile(instance):
             raise InputError(str(out), "expected another file than the instance's")
     problem = read_instance(instance)
+    selector = select(method)
     with live_line() as show:
 
         def progress(seconds: float, incumbent: float, bound: float) -> None:
             proved = f", bound {bound:.8g}" if math.isfinite(bound) else ""
             show(f"{method}: ΣD = {incumbent:.8g}{proved} after {seconds:.1f} of {time_limit:g} s")
 
-        result = solve(problem, method, seed=seed, time_limit=time_limit, on_progress=progress)
+        if selector.method.proves == "nothing":
+            result = solve(problem, selector, seed=seed, time_limit=time_limit, on_progress=progress)
+        else:
+            result = _isolated(problem, selector, seed, time_limit, memory_limit, log, progress)
     stored = result.stored()
     if out is not None:
         write_solution(stored, out)
@@ -68,3 +86,51 @@ def run(
             f"ΣD = {cost.objective:.8g}, least θ = {cost.theta.min():.3g}, {result.seconds:.3g} s"
             + (f", in {out}" if out else "")
         )
+
+
+def _isolated(
+    instance: "Instance",
+    selector: "Selector",
+    seed: int,
+    time_limit: float,
+    memory_limit: float,
+    log: Path | None,
+    on_progress: "Progress",
+) -> "Result":
+    """Run an exact method in its own process; without homes to show, say why in one line and exit 1."""
+    from instances.errors import InputError
+    from instances.solution import Solution
+    from relocbench.isolation import GIB, run_isolated
+    from relocbench.solving import Result
+
+    if reason := selector.method.unavailable():
+        raise InputError(f"method {selector.method.name}", reason)
+    path = log or _temporary_log()
+    outcome = run_isolated(
+        instance,
+        selector,
+        seed=seed,
+        time_limit=time_limit,
+        memory_limit=round(memory_limit * GIB),
+        log=path,
+        on_progress=on_progress,
+    )
+    fine = outcome.home is not None and outcome.status != "error"
+    keep = log is not None or (outcome.error is not None and outcome.failure != "refused" and path.stat().st_size > 0)
+    if not keep:
+        path.unlink()
+    if outcome.failure == "refused":
+        raise InputError("", outcome.error or "")
+    if outcome.error is not None:
+        see = f"; log: {path}" if keep else ""
+        print(f"relocbench: {selector}: {outcome.status}: {outcome.error}{see}", file=sys.stderr)
+    if not fine or outcome.evaluation is None or outcome.home is None:
+        raise typer.Exit(1)
+    solution = Solution(outcome.home, outcome.bound, outcome.status, outcome.trace, outcome.facts)
+    return Result(instance, selector, seed, solution, outcome.evaluation, outcome.seconds)
+
+
+def _temporary_log() -> Path:
+    handle, name = tempfile.mkstemp(prefix="relocbench-", suffix=".log")
+    os.close(handle)
+    return Path(name)

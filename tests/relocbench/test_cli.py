@@ -1,6 +1,8 @@
+import dataclasses
 import json
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -8,7 +10,9 @@ from instances.families import FAMILIES
 from instances.instance_file import read_instance, read_instances
 from instances.solution_file import read_solution
 from relocbench.cli import main
+from relocbench.methods import METHODS
 from relocbench.version import __version__
+from tests.relocbench.fake_methods import fake
 
 
 @pytest.fixture
@@ -235,12 +239,123 @@ def test_lists_are_for_people_and_programs(run):
     assert "numba" in run("info")[1]
 
 
+def test_methods_say_why_one_cannot_run_here(run, monkeypatch):
+    missing = "abacus not installed: pip install 'relocbench[solvers]'"
+    monkeypatch.setitem(METHODS, "otos", dataclasses.replace(METHODS["otos"], needs=("abacus",)))
+    listed = {entry["name"]: entry["unavailable"] for entry in json.loads(run("methods", "--json")[1])}
+    assert (listed["otos"], listed["nearest"]) == (missing, None)
+    assert "abacus" in run("methods")[1]
+
+
+@pytest.fixture
+def tiny(run, tmp_path):
+    path = tmp_path / "tiny.json"
+    run("generate", "--family", "tiny", "--regime", "scarce", "--set", "shape=roles", "--seed", 0, "--out", path)
+    return path
+
+
+@pytest.fixture
+def register(monkeypatch):
+    """Put methods that misbehave into the registry."""
+
+    def put(*names):
+        for name in names:
+            monkeypatch.setitem(METHODS, name, fake(name).method)
+
+    return put
+
+
+def test_exact_methods_are_solved_in_a_process_of_their_own(run, tiny, tmp_path):
+    sol, log = tmp_path / "sol.json", tmp_path / "solver.log"
+    code, out, err = run("solve", tiny, "--method", "enumerate", "--log", log, "--out", sol, "--json")
+    answer = json.loads(out)
+    assert (code, err, answer["status"]) == (0, "", "optimal")
+    assert answer["bound"] == pytest.approx(answer["objective"])
+    assert log.exists()
+    assert run("evaluate", tiny, sol)[0] == 0
+
+
+def test_an_exact_method_that_fails_is_one_line_and_names_its_log(run, tiny, register):
+    register("crashes", "exits")
+    code, out, err = run("solve", tiny, "--method", "crashes")
+    assert (code, out, err.count("\n")) == (1, "", 1)
+    assert err.startswith("relocbench: crashes: error: the process died of SIGSEGV")
+    log = Path(err.rpartition("log: ")[2].strip())
+    assert log.read_text() == "about to read address zero\n"
+    log.unlink()
+    code, out, err = run("solve", tiny, "--method", "exits")
+    assert (code, err) == (1, "relocbench: exits: error: the process ended with exit code 0 without an answer\n")
+
+
+def test_a_method_that_cannot_run_here_or_not_on_this_is_one_line_and_exit_2(run, tiny, tmp_path, monkeypatch):
+    large = tmp_path / "large.json"
+    run("generate", "--family", "small", "--regime", "loose", "--clients", 39, "--seed", 0, "--out", large)
+    code, _, err = run("solve", large, "--method", "enumerate")
+    assert (code, err.count("\n")) == (2, 1)
+    assert err.startswith("relocbench: method enumerate: expected at most")
+    monkeypatch.setitem(METHODS, "enumerate", dataclasses.replace(METHODS["enumerate"], needs=("abacus",)))
+    for command in (("solve", tiny), ("bench", tiny)):
+        code, _, err = run(*command, "--method", "enumerate")
+        assert (code, err) == (
+            2,
+            "relocbench: method enumerate: abacus not installed: pip install 'relocbench[solvers]'\n",
+        )
+
+
+def test_bench_keeps_every_outcome_and_goes_on_where_it_was(run, tiny, tmp_path, register):
+    register("exits")
+    out = tmp_path / "store"
+    command = ("bench", tiny, "--method", "enumerate", "--method", "exits", "--time-limit", 20, "--out", out)
+    code, text, _ = run(*command)
+    assert code == 0
+    assert "1 / 1" in text
+    assert "exits on tiny-scarce-roles-0: the process ended with exit code 0 without an answer" in text
+    written = {path: path.stat().st_mtime_ns for path in out.glob("*.parquet")}
+    assert len(written) == 2
+    code, text, _ = run(*command, "--json")
+    answer = json.loads(text)
+    assert (code, answer["runs"], len(answer["errors"])) == (0, 2, 1)
+    assert [(entry["method"], entry["proved"]) for entry in answer["summary"]] == [("enumerate", 1), ("exits", 0)]
+    assert {path: path.stat().st_mtime_ns for path in out.glob("*.parquet")} == written
+    run(*command, "--retry-errors")
+    assert sum(path.stat().st_mtime_ns != written[path] for path in out.glob("*.parquet")) == 1
+
+
+def test_bench_takes_a_family_and_refuses_what_makes_no_sense(run, tiny, tmp_path):
+    out = tmp_path / "store"
+    family = ("--family", "tiny", "--regime", "loose", "--set", "shape=plain", "--seeds", "0-1")
+    code, text, _ = run("bench", *family, "--method", "nearest", "--seed", "0,1", "--jobs", 2, "--out", out, "--json")
+    assert (code, json.loads(text)["runs"]) == (0, 4)
+    for wrong, complaint in (
+        ((tiny,), "--method: expected at least one"),
+        (("--method", "nearest"), "bench: expected instance files"),
+        ((tiny, "--method", "nearest", "--regime", "loose"), "--regime: needs --family"),
+        ((tiny, "--method", "nearest", "--out", tiny), "expected a folder for runs, got a file"),
+    ):
+        code, _, err = run("bench", *wrong)
+        assert code == 2, wrong
+        assert complaint in err
+
+
+def test_bench_cross_check_exits_1_on_a_lie_and_names_the_smallest_instance(run, tiny, tmp_path, register):
+    command = ("bench", "--cross-check", tiny, "--method", "enumerate", "--out", tmp_path / "store")
+    code, text, _ = run(*command, "--method", "nearest")
+    assert code == 0
+    assert "1 instances, 2 methods, 2 runs" in text
+    assert "all agree" in text
+    register("nearest_is_optimal")
+    code, text, _ = run(*command, "--method", "nearest_is_optimal", "--json")
+    [found] = json.loads(text)["disagreements"]
+    assert (code, found["kind"]) == (1, "optimum")
+    assert read_instance(found["file"]).n_clients <= 2
+
+
 def test_version_is_printed(run):
     assert run("--version")[:2] == (0, f"relocbench {__version__}\n")
 
 
 def test_every_command_has_help_with_an_example(run):
-    for word in ("generate", "describe", "solve", "evaluate", "study", "families", "methods", "info"):
+    for word in ("generate", "describe", "solve", "evaluate", "bench", "study", "families", "methods", "info"):
         code, out, _ = run(word, "--help")
         assert code == 0
         assert "Example: relocbench" in " ".join(out.split()), word
@@ -252,7 +367,7 @@ def test_help_loads_nothing_heavy():
         "from relocbench.cli import main\n"
         "try: main()\n"
         "except SystemExit: pass\n"
-        "heavy = {'numpy', 'numba', 'pyarrow', 'pandas', 'scipy', 'sklearn', 'pyspark'} & set(sys.modules)\n"
+        "heavy = {'numpy', 'numba', 'pyarrow', 'pandas', 'scipy', 'sklearn', 'pyspark', 'ortools'} & set(sys.modules)\n"
         "print('loaded:', sorted(heavy))"
     )
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)

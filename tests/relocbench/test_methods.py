@@ -3,6 +3,8 @@ import pytest
 from instances.errors import InputError
 from relocbench.methods import METHODS, select
 
+NAMES = ", ".join(METHODS)
+
 
 @pytest.mark.parametrize(
     ("text", "settings", "start"),
@@ -27,7 +29,7 @@ def test_selectors_are_read_and_written(text, settings, start):
     [
         ("", "method: expected name or name[parameter=value,...], got ''"),
         ("reloc[k=8", "method: expected name or name[parameter=value,...], got 'reloc[k=8'"),
-        ("relocc", "method: expected one of random, nearest, otos, reloc, anneal, got 'relocc'"),
+        ("relocc", f"method: expected one of {NAMES}, got 'relocc'"),
         ("reloc[k=many]", "method reloc: k: expected a whole number or auto, got 'many'"),
         ("reloc[k=2.5]", "method reloc: k: expected a whole number or auto, got '2.5'"),
         ("reloc[revisit=1]", "method reloc: revisit: expected true or false, got '1'"),
@@ -36,7 +38,7 @@ def test_selectors_are_read_and_written(text, settings, start):
         ("anneal[k=8]", "method anneal: expected parameter=value with one of: moves, start; got 'k=8'"),
         ("nearest[k=1]", "method nearest: expected parameter=value with one of: no parameters; got 'k=1'"),
         ("reloc[k=1,k=2]", "method reloc: k is given twice"),
-        ("anneal[start=relocc]", "method: expected one of random, nearest, otos, reloc, anneal, got 'relocc'"),
+        ("anneal[start=relocc]", f"method: expected one of {NAMES}, got 'relocc'"),
     ],
 )
 def test_wrong_selectors_are_refused_by_parameter(text, problem):

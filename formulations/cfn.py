@@ -1,0 +1,133 @@
+"""A cost function network, by toulbar2."""
+
+import time
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from formulations.availability import require
+from formulations.cfn_levels import Levels
+from formulations.cfn_network import Labels, Network, OutOfTimeError, build
+from formulations.cfn_process import StuckError, search
+from formulations.linearisation import linearise
+from formulations.local_search import descend
+from formulations.proof import Proof, slack
+from formulations.rounding import lower_bound, scale_exponent, upper_limit
+from instances.groups import IntArray
+from instances.instance import Instance
+from instances.solution import Progress, Solution
+
+# toulbar2 takes costs as floats: whole numbers below 2^53 are exact.
+MOST_BITS = 51
+# The search round a minimum tries all swaps of two clients.
+MOST_CLIENTS_TO_SWAP = 500
+# Levels are split at the last homes of a search, not only at its minimum: fewer rounds for hardly more levels.
+LAST_FOUND = 8
+# The usual consistency is strong and, rarely, runs in circles; then plain arc consistency has to do.
+OPTIONS: tuple[dict[str, Any], ...] = ({}, {"LcLevel": 1})
+
+
+def solve(
+    instance: Instance,
+    *,
+    seed: int,
+    time_limit: float,
+    start: npt.ArrayLike | None = None,
+    on_progress: Progress | None = None,
+    log: bool = False,
+    levels: int = 4,
+) -> Solution:
+    """Solve the network of :mod:`formulations.cfn_network`, whose minimum is a lower bound, and cost its homes.
+
+    If the bound does not meet the cost, the levels of ``θ`` are split at the shares of the homes found, for which the
+    next network is then exact. That ends, as there are finitely many shares.
+
+    Parameters
+    ----------
+    levels
+        How many levels below ``θ = 1`` each server starts with.
+
+    Raises
+    ------
+    RuntimeError
+        If toulbar2 fails.
+    """
+    require("method cfn", "pytoulbar2")
+    proof = Proof(instance, start, on_progress)
+    run = _Run(proof, proof.begin + time_limit, seed, log)
+    linear = linearise(instance)
+    least = float((linear.weight * linear.client_delay.min(axis=1)).sum())
+    terms = linear.n_clients + len(linear.sender)
+    several = Levels(linear, max(levels, 1))
+    _improve(proof, proof.home)
+    several.split(proof.home)
+    excluded: list[IntArray] = []
+    while time.perf_counter() < run.deadline:
+        exponent = scale_exponent(slack(max(least, proof.bound)) / 4, terms, proof.cutoff, MOST_BITS)
+        try:
+            network, labels = build(linear, several, exponent, excluded, run.deadline)
+        except OutOfTimeError:
+            break
+        run.facts["levels"] = float(several.count())
+        found = run.minimise(network, labels, exponent)
+        if not found or proof.bound >= proof.cost - slack(proof.cost):
+            break
+        _improve(proof, found[-1])
+        if not several.split(found[-1]):
+            excluded.append(found[-1])  # the levels are exact for these homes: what is off is the rounding
+        for home in (*found[-LAST_FOUND:-1], proof.home):
+            several.split(home)
+    return proof.solution(False, run.facts)
+
+
+def _improve(proof: Proof, home: IntArray) -> None:
+    """Search round some homes: the closer the cut-off, the fewer levels matter."""
+    if len(home) <= MOST_CLIENTS_TO_SWAP:
+        proof.offer(descend(proof.instance, home))
+
+
+class _Run:
+    """What stays the same, or is counted, from one network to the next."""
+
+    def __init__(self, proof: Proof, deadline: float, seed: int, log: bool) -> None:
+        self.proof, self.deadline, self.seed, self.log = proof, deadline, seed, log
+        self.facts = {"rounds": 0.0, "nodes": 0.0}
+        self._options = list(OPTIONS)
+
+    def minimise(self, network: Network, labels: Labels, exponent: int) -> list[IntArray]:
+        """Return the homes found, the last a minimum; none if none is below the cut-off, or there was no time."""
+        self.facts["rounds"] += 1
+        self.facts["variables"] = float(len(network.domains))
+        self.facts["constraints"] = float(len(network.functions) + len(network.rows))
+        task = {
+            "domains": network.domains,
+            "functions": network.functions,
+            "rows": network.rows,
+            "limit": upper_limit(self.proof.cutoff, exponent) + 1,
+            "seed": self.seed % 2**31,
+        }
+        while True:
+            try:
+                return self._follow(task | {"options": self._options[0]}, labels, exponent)
+            except StuckError as error:
+                self._options.pop(0)
+                if not self._options:
+                    raise RuntimeError(str(error)) from error
+
+    def _follow(self, task: dict[str, Any], labels: Labels, exponent: int) -> list[IntArray]:
+        proof, found = self.proof, []
+        for event in search(task, self.deadline, self.log):
+            if event.values is not None:
+                found.append(labels.server[event.values[: proof.instance.n_clients]].astype(np.int32))
+                proof.offer(found[-1])
+            if event.bound is not None:
+                # Homes that are excluded, or no better than the best, are covered by the best cost.
+                proof.raise_bound(min(lower_bound(event.bound, exponent), proof.cost))
+            if event.finished:
+                self.facts["nodes"] += event.nodes
+                if event.values is None:
+                    proof.raise_bound(proof.cost)
+                    return []
+                return found
+        return []

@@ -1,0 +1,47 @@
+"""From an assignment to one that no single move and no swap improves: what exact methods make of a rounded point."""
+
+import numpy.typing as npt
+
+from instances.compiled import compiled
+from instances.groups import IntArray
+from instances.instance import Instance
+from instances.state import State, StateArrays, move_apply, move_delta
+
+# Steps must gain more than running sums are off.
+LEAST_GAIN = 1e-9
+
+
+def descend(instance: Instance, home: npt.ArrayLike) -> IntArray:
+    """Move and swap clients as long as that lowers the cost."""
+    state = State(instance, home)
+    _descend(state.arrays)
+    return state.home
+
+
+@compiled
+def _descend(s: StateArrays) -> None:
+    clients, servers = len(s.home), len(s.server)
+    better = True
+    while better:
+        better = False
+        for m in range(clients):
+            best, where = -LEAST_GAIN, -1
+            for l in range(servers):
+                change = move_delta(s, m, l)
+                if change < best:
+                    best, where = change, l
+            if where >= 0:
+                move_apply(s, m, where)
+                better = True
+        for m in range(clients):
+            for r in range(m):
+                here, there = s.home[m], s.home[r]
+                if here == there:
+                    continue
+                first = move_delta(s, m, there)
+                move_apply(s, m, there)
+                if first + move_delta(s, r, here) < -LEAST_GAIN:
+                    move_apply(s, r, here)
+                    better = True
+                else:
+                    move_apply(s, m, here)

@@ -1,0 +1,399 @@
+"""Three solvers for linear models written in PuLP: HiGHS, SCIP and the CBC inside PuLP.
+
+PuLP only holds the model. Its own wrappers offer no callbacks, and have called runs optimal that were out of time; so
+the model is handed to the solvers here.
+"""
+
+import contextlib
+import importlib
+import math
+import os
+import re
+import subprocess
+import tempfile
+import threading
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from formulations.availability import require
+from formulations.proof import Proof
+from formulations.pulp_model import Arrays, LinearModel
+from instances.evaluation import evaluate
+from instances.groups import FloatArray, IntArray
+from instances.solution import Solution
+
+# The tightest that all three honour.
+TOLERANCE = 1e-9
+LARGEST_SEED = 2**31 - 2
+# Seconds after which CBC, which looks at its clock now and then only, is ended from outside.
+GRACE = 2.0
+
+
+@dataclass(frozen=True, eq=False)
+class Task:
+    """What a solver is asked for.
+
+    Attributes
+    ----------
+    warm
+        Values of all variables to start from.
+    relax
+        Whether to solve the linear relaxation only.
+    """
+
+    model: LinearModel
+    arrays: Arrays
+    proof: Proof
+    seed: int
+    deadline: float
+    warm: FloatArray | None
+    threads: int
+    presolve: bool
+    relax: bool
+    log: bool
+    facts: dict[str, float]
+
+    @property
+    def left(self) -> float:
+        """Seconds that are left."""
+        return self.deadline - self.proof.seconds
+
+    def offer(self, values: npt.ArrayLike) -> None:
+        """Take note of the homes in a solver's values."""
+        shape = self.proof.instance.n_clients, self.proof.instance.n_servers
+        self.proof.offer_shares(np.asarray(values)[: shape[0] * shape[1]].reshape(shape))
+
+    def offer_relaxation(self, values: Sequence[float], multipliers: npt.ArrayLike) -> None:
+        """Take note of the bound and the rounded homes of a linear relaxation.
+
+        Any multipliers prove a bound, so the sign in which a solver states its own does not matter: both are tried.
+        """
+        if len(values):
+            self.offer(values)
+        y = np.asarray(multipliers, np.float64)
+        if len(y):
+            self.proof.raise_bound(max(self.arrays.dual_bound(y), self.arrays.dual_bound(-y)))
+            self.facts["root_bound"] = self.proof.bound
+
+
+def run(
+    model: LinearModel,
+    proof: Proof,
+    solver: Literal["highs", "cbc", "scip"],
+    seed: int,
+    time_limit: float,
+    warm: IntArray | None,
+    threads: int,
+    presolve: bool,
+    relax: bool,
+    log: bool,
+) -> Solution:
+    """Run a model and return what was shown; the clock of the proof has been running since before the model was built.
+
+    Parameters
+    ----------
+    warm
+        Homes to start from.
+    relax
+        Whether to solve the linear relaxation only. Its bound is computed from the solver's multipliers, not taken from
+        its word, and is valid whatever the solver's tolerances.
+    """
+    arrays = Arrays.of(model)
+    facts = {
+        "variables": float(len(arrays.cost)),
+        "binaries": float(arrays.integral.sum()),
+        "constraints": float(len(arrays.low)),
+        "build_seconds": proof.seconds,
+    }
+    values = None if warm is None else model.values(warm, evaluate(proof.instance, warm).theta)
+    task = Task(model, arrays, proof, seed % LARGEST_SEED, time_limit, values, threads, presolve, relax, log, facts)
+    if task.left <= 0:
+        return proof.solution(False, facts)
+    finished = {"highs": _run_highs, "cbc": _run_cbc, "scip": _run_scip}[solver](task)
+    return proof.solution(finished and not relax, facts)
+
+
+def _run_highs(task: Task) -> bool:
+    require("solver highs", "highspy")
+    import highspy
+
+    arrays, proof, facts = task.arrays, task.proof, task.facts
+    highs = highspy.Highs()
+    highs.resetGlobalScheduler(True)  # else the number of threads of an earlier run stands
+    options = {
+        "output_flag": task.log,
+        "threads": task.threads,
+        "presolve": "on" if task.presolve else "off",
+        "random_seed": task.seed,
+        "mip_rel_gap": 0.0,
+        "mip_abs_gap": 0.0,
+        "mip_feasibility_tolerance": TOLERANCE,
+        "primal_feasibility_tolerance": TOLERANCE,
+        "dual_feasibility_tolerance": TOLERANCE,
+    }
+    for name, value in options.items():
+        highs.setOptionValue(name, value)
+    lp = highspy.HighsLp()
+    lp.num_col_, lp.num_row_, lp.offset_ = len(arrays.cost), len(arrays.low), arrays.offset
+    lp.col_cost_, lp.col_lower_, lp.col_upper_ = arrays.cost, np.zeros(lp.num_col_), np.ones(lp.num_col_)
+    lp.row_lower_, lp.row_upper_ = arrays.low, arrays.high
+    lp.a_matrix_.format_ = highspy.MatrixFormat.kRowwise
+    lp.a_matrix_.start_, lp.a_matrix_.index_, lp.a_matrix_.value_ = arrays.start, arrays.index, arrays.value
+    if not task.relax:
+        kinds = highspy.HighsVarType.kContinuous, highspy.HighsVarType.kInteger
+        lp.integrality_ = [kinds[integral] for integral in arrays.integral.astype(int)]
+    highs.passModel(lp)
+    if task.warm is not None and not task.relax:
+        highs.setSolution(len(task.warm), np.arange(len(task.warm), dtype=np.int32), task.warm)
+
+    stop = threading.Event()
+
+    def on_solution(event: Any) -> None:
+        task.offer(event.data_out.mip_solution)
+
+    def on_check(event: Any) -> None:
+        event.data_in.user_interrupt = stop.is_set()
+        bound = event.data_out.mip_dual_bound
+        proof.raise_bound(bound)
+        if event.data_out.mip_node_count <= 1 and math.isfinite(bound):
+            facts["root_bound"] = bound
+
+    def on_simplex(event: Any) -> None:
+        event.data_in.user_interrupt = stop.is_set()
+
+    highs.cbMipImprovingSolution += on_solution
+    highs.cbMipInterrupt += on_check  # the callback of the log would be called only while there is a log
+    highs.cbSimplexInterrupt += on_simplex
+    highs.setOptionValue("time_limit", max(task.left, 1e-3))
+    _in_a_thread(highs.run, stop.set)
+    status, info = highs.getModelStatus(), highs.getInfo()
+    if status in (highspy.HighsModelStatus.kInfeasible, highspy.HighsModelStatus.kUnboundedOrInfeasible):
+        raise ArithmeticError("HiGHS calls a model infeasible that every assignment satisfies")
+    found = highs.getSolution()
+    if task.relax:
+        task.offer_relaxation(found.col_value if found.value_valid else [], found.row_dual if found.dual_valid else [])
+        return False
+    facts["nodes"] = float(max(info.mip_node_count, 0))
+    if found.value_valid:
+        task.offer(found.col_value)
+    proof.raise_bound(info.mip_dual_bound)
+    if facts["nodes"] <= 1 and math.isfinite(info.mip_dual_bound):
+        facts["root_bound"] = info.mip_dual_bound
+    return bool(status == highspy.HighsModelStatus.kOptimal)
+
+
+def _run_scip(task: Task) -> bool:
+    require("solver scip", "pyscipopt")
+    pyscipopt: Any = importlib.import_module("pyscipopt")  # its types do not tell all that it offers
+    arrays, proof, facts = task.arrays, task.proof, task.facts
+    scip = pyscipopt.Model()
+    scip.hideOutput(not task.log)
+    parameters = {
+        "lp/threads": task.threads,
+        "randomization/randomseedshift": task.seed,
+        "limits/gap": 0.0,
+        "limits/absgap": 0.0,
+        "numerics/feastol": TOLERANCE,
+        "numerics/dualfeastol": TOLERANCE,
+        "misc/catchctrlc": False,
+    }
+    if task.relax:  # whatever changes the rows would leave them without multipliers
+        parameters |= {"propagating/maxrounds": 0, "propagating/maxroundsroot": 0, "separating/maxroundsroot": 0}
+    scip.setParams(parameters)
+    if task.relax or not task.presolve:
+        scip.setPresolve(pyscipopt.SCIP_PARAMSETTING.OFF)
+    kinds = "C" if task.relax else "B"
+    columns = [
+        scip.addVar(vtype=kinds if integral else "C", lb=0.0, ub=1.0, obj=float(cost))
+        for integral, cost in zip(arrays.integral, arrays.cost, strict=True)
+    ]
+    scip.addObjoffset(arrays.offset)
+    rows = []
+    for i, (low, high) in enumerate(zip(arrays.low, arrays.high, strict=True)):
+        part = slice(arrays.start[i], arrays.start[i + 1])
+        total = pyscipopt.quicksum(
+            coefficient * columns[j]
+            for j, coefficient in zip(arrays.index[part].tolist(), arrays.value[part].tolist(), strict=True)
+        )
+        if low == high:
+            rows.append(scip.addCons(total == float(low)))
+        else:
+            rows.append(scip.addCons(total <= float(high) if math.isfinite(high) else total >= float(low)))
+    if task.warm is not None and not task.relax:
+        given = scip.createSol()
+        for column, value in zip(columns, task.warm, strict=True):
+            scip.setSolVal(given, column, float(value))
+        scip.addSol(given)
+
+    decided = columns[: proof.instance.n_clients * proof.instance.n_servers]
+
+    class Watch(pyscipopt.Eventhdlr):  # type: ignore[misc]
+        watched = pyscipopt.SCIP_EVENTTYPE.BESTSOLFOUND, pyscipopt.SCIP_EVENTTYPE.NODESOLVED
+
+        def eventinit(self) -> None:
+            for kind in self.watched:
+                self.model.catchEvent(kind, self)
+
+        def eventexit(self) -> None:
+            for kind in self.watched:
+                self.model.dropEvent(kind, self)
+
+        def eventexec(self, event: Any) -> None:
+            if event.getType() == self.watched[0]:
+                best = self.model.getBestSol()
+                task.offer([self.model.getSolVal(best, column) for column in decided])
+            else:
+                proof.raise_bound(_finite(self.model.getDualbound()))
+
+    if not task.relax:
+        scip.includeEventhdlr(Watch(), "watch", "takes note of incumbents and bounds")
+    if task.left <= 0:
+        return False
+    scip.setParam("limits/time", task.left)
+    _in_a_thread(scip.optimizeNogil, scip.interruptSolve)
+    status = scip.getStatus()
+    if status in ("infeasible", "inforunbd", "unbounded"):
+        raise ArithmeticError(f"SCIP calls a model {status} that every assignment satisfies")
+    values = []
+    if scip.getNSols():
+        best = scip.getBestSol()
+        values = [scip.getSolVal(best, column) for column in decided]
+    if task.relax:
+        task.offer_relaxation(values, [scip.getDualsolLinear(row) for row in rows] if status == "optimal" else [])
+        return False
+    facts["nodes"] = float(scip.getNTotalNodes())
+    if math.isfinite(root := _finite(scip.getDualboundRoot())):
+        facts["root_bound"] = root
+    if values:
+        task.offer(values)
+    proof.raise_bound(_finite(scip.getDualbound()))
+    return bool(status == "optimal")
+
+
+def _in_a_thread(solve: Callable[[], object], interrupt: Callable[[], object]) -> None:
+    """Run a solver in a thread of its own, as an interrupt from the keyboard must not come up inside a callback."""
+    raised: list[BaseException] = []
+
+    def work() -> None:
+        try:
+            solve()
+        except BaseException as error:
+            raised.append(error)
+
+    worker = threading.Thread(target=work, daemon=True)
+    worker.start()
+    try:
+        while worker.is_alive():
+            worker.join(0.1)
+    except KeyboardInterrupt:
+        interrupt()
+        worker.join()
+        raise
+    if raised:
+        raise raised[0]
+
+
+def _finite(bound: float) -> float:
+    """Return a bound, or -inf where a solver's large number stands for it."""
+    return bound if abs(bound) < 1e15 else -math.inf
+
+
+def _run_cbc(task: Task) -> bool:
+    from pulp.apis.coin_api import pulp_cbc_path
+
+    arrays, proof, facts = task.arrays, task.proof, task.facts
+    with tempfile.TemporaryDirectory(prefix="relocbench-") as folder:
+        model, solution, given = (os.path.join(folder, name) for name in ("model.mps", "solution.txt", "start.txt"))
+        _, column_name, row_name, _ = task.model.problem.writeMPS(model, rename=1)
+        columns = [column_name[column.name] for column in task.model.columns]
+        options = {
+            "timeMode": "elapsed",
+            "ratioGap": 0,
+            "allowableGap": 0,
+            "increment": TOLERANCE,
+            "integerTolerance": TOLERANCE,
+            "primalTolerance": TOLERANCE,
+            "dualTolerance": TOLERANCE,
+            "randomSeed": task.seed + 1,  # 0 would be the time of day
+            "randomCbcSeed": task.seed + 1,
+            "threads": task.threads if task.threads > 1 else 0,
+            "presolve": "on" if task.presolve else "off",
+            "preprocess": "on" if task.presolve else "off",
+        }
+        if task.warm is not None and not task.relax:
+            lines = [
+                f"{i} {name} {value!r} 0"
+                for i, (name, value) in enumerate(zip(columns, task.warm.tolist(), strict=True))
+            ]
+            with open(given, "w") as file:
+                file.write("\n".join(["Stopped on time - objective value 0", *lines, ""]))
+            options["mips"] = given
+        if task.left <= 0:
+            return False
+        arguments = [pulp_cbc_path, model, "-sec", f"{task.left:.3f}"]
+        arguments += [text for name, value in options.items() for text in (f"-{name}", str(value))]
+        arguments += ["-initialSolve" if task.relax else "-solve", "-printingOptions", "all", "-solution", solution]
+        said = _listen(arguments, task.left + GRACE, task.log)
+        value, dual = _read_cbc(solution)
+    decided = [value.get(name, 0.0) for name in columns]
+    if task.relax:
+        names = [row_name[name] for name in task.model.problem._constraints]
+        task.offer_relaxation(decided if value else [], [dual.get(name, 0.0) for name in names] if dual else [])
+        return False
+    result = re.search(r"^Result - (.*)$", said, re.MULTILINE)
+    outcome = result[1] if result else ""
+    if "infeasible" in outcome or "unbounded" in outcome:
+        raise ArithmeticError(f"CBC says '{outcome}' of a model that every assignment satisfies")
+
+    def number(label: str) -> float | None:
+        found = re.search(rf"^{label}:\s+(\S+)$", said[result.end() :] if result else "", re.MULTILINE)
+        return float(found[1]) if found else None
+
+    facts["nodes"] = number("Enumerated nodes") or 0.0
+    if root := re.search(r"^Cbc0013I At root node, .* changed objective from \S+ to (\S+) in", said, re.MULTILINE):
+        facts["root_bound"] = float(root[1]) + arrays.offset
+    if value and "Objective value" in said:
+        task.offer(decided)
+    if outcome.startswith("Optimal solution found") and (objective := number("Objective value")) is not None:
+        proof.raise_bound(objective + arrays.offset)
+        return True
+    if (bound := number("Lower bound")) is not None:
+        proof.raise_bound(_finite(bound) + arrays.offset - 1e-3)  # it is printed with three decimals
+    return False
+
+
+def _listen(arguments: list[str], most_seconds: float, log: bool) -> str:
+    """Run a program and return what it says; it is ended when its time is over, and whenever we are."""
+    said = []
+    with subprocess.Popen(
+        arguments, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+    ) as process:
+        timer = threading.Timer(most_seconds, process.kill)
+        timer.start()
+        try:
+            assert process.stdout is not None
+            for line in process.stdout:
+                said.append(line)
+                if log:
+                    print(line, end="", flush=True)
+        finally:
+            timer.cancel()
+            process.kill()
+    return "".join(said)
+
+
+def _read_cbc(path: str) -> tuple[dict[str, float], dict[str, float]]:
+    """Return by name the values and the multipliers (or reduced costs) in a solution file of CBC."""
+    value: dict[str, float] = {}
+    dual: dict[str, float] = {}
+    with contextlib.suppress(FileNotFoundError), open(path) as file:
+        next(file, None)
+        for line in file:
+            # Lines of rows and columns that are infeasible begin with two stars.
+            _, name, *numbers = line.replace("**", "").split()
+            value[name], dual[name] = map(float, numbers)
+    return value, dual

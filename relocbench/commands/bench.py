@@ -1,0 +1,228 @@
+"""``relocbench bench``."""
+
+import contextlib
+import sys
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from relocbench.terminal import print_json, print_table, progress
+
+if TYPE_CHECKING:
+    from instances.instance import Instance
+    from relocbench.methods import Selector
+    from relocbench.runs import Row
+    from relocbench.sweeps import Limits
+
+FAMILY = "Instances of a family"
+CHECK = "Methods against each other"
+
+
+def run(
+    instances: Annotated[
+        list[Path] | None, typer.Argument(help="Instance files (JSON, Parquet with any number, family.parquet#name).")
+    ] = None,
+    method: Annotated[
+        list[str] | None, typer.Option(help="Selector; repeatable. `relocbench methods` lists them.")
+    ] = None,
+    out: Annotated[Path, typer.Option(help="Folder for rows and logs; what is in it is not run again.")] = Path(
+        "bench"
+    ),
+    seed: Annotated[str, typer.Option(help="Seeds of the methods: 3, 0-9 or 1,4,7.")] = "0",
+    time_limit: Annotated[float, typer.Option(help="Seconds for each run.", min=0)] = 60.0,
+    memory_limit: Annotated[float, typer.Option(help="GiB for each run.", min=0.25)] = 4.0,
+    jobs: Annotated[int, typer.Option(help="Runs at a time.", min=1, max=256)] = 1,
+    retry_errors: Annotated[bool, typer.Option("--retry-errors", help="Run again what ended in an error.")] = False,
+    family: Annotated[
+        str | None, typer.Option(help="Which; `relocbench families` lists them.", rich_help_panel=FAMILY)
+    ] = None,
+    seeds: Annotated[
+        str | None,
+        typer.Option(help="Which replicates: 3, 0-9 or 1,4,7. Default: all of the family's.", rich_help_panel=FAMILY),
+    ] = None,
+    regime: Annotated[
+        str | None, typer.Option(help="loose, scarce or overloaded (families tiny, small).", rich_help_panel=FAMILY)
+    ] = None,
+    clients: Annotated[int | None, typer.Option(help="M (family small).", rich_help_panel=FAMILY)] = None,
+    sigma: Annotated[
+        float | None, typer.Option(help="Spread of a topic's members, km.", rich_help_panel=FAMILY)
+    ] = None,
+    set_: Annotated[
+        list[str] | None,
+        typer.Option("--set", metavar="NAME=VALUE", help="Any other parameter; repeatable.", rich_help_panel=FAMILY),
+    ] = None,
+    cross_check: Annotated[
+        bool,
+        typer.Option(
+            "--cross-check",
+            help="Compare what methods claim of the same instances; exit 1 if they disagree. Default: every exact "
+            "method on a spread of the family tiny.",
+            rich_help_panel=CHECK,
+        ),
+    ] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+) -> None:
+    """Run methods on instances, each run in its own process with hard limits, and keep every outcome.
+
+    Example: relocbench bench --family small --regime scarce --clients 15 --method milp-strong --method cpsat
+
+    Example: relocbench bench --cross-check
+    """
+    from relocbench.generating import read_seeds
+    from relocbench.isolation import GIB
+    from relocbench.methods import select
+    from relocbench.sweeps import Limits
+
+    selectors = {str(selector): selector for selector in map(select, method or ())}
+    _refuse_absent(list(selectors.values()))
+    chosen = {"regime": regime, "clients": clients, "sigma": sigma}
+    limits = Limits(time_limit, round(memory_limit * GIB))
+    found = _instances(instances or [], family, seeds, chosen, set_ or [])
+    if cross_check:
+        _cross_check(found, list(selectors.values()), out, limits, jobs, retry_errors, as_json)
+    else:
+        _bench(
+            found, list(selectors.values()), read_seeds("--seed", seed) or [0], out, limits, jobs, retry_errors, as_json
+        )
+
+
+def _bench(
+    instances: "list[Instance]",
+    selectors: "list[Selector]",
+    seeds: list[int],
+    out: Path,
+    limits: "Limits",
+    jobs: int,
+    retry_errors: bool,
+    as_json: bool,
+) -> None:
+    from instances.errors import InputError
+    from relocbench.runs import Store
+    from relocbench.sweeps import Task, group_of, summarise, sweep
+
+    if not instances:
+        raise InputError("bench", "expected instance files, --family, or --cross-check")
+    if not selectors:
+        raise InputError("--method", "expected at least one")
+    tasks = [Task(instance, selector, seed) for instance in instances for selector in selectors for seed in seeds]
+    rows: list[Row] = []
+    try:
+        with contextlib.closing(sweep(tasks, Store(out), limits, jobs=jobs, retry_errors=retry_errors)) as running:
+            rows += progress(running, len(tasks), "running")
+    except KeyboardInterrupt:
+        print(
+            f"relocbench: interrupted; what is finished is in {out}, the same command goes on from there",
+            file=sys.stderr,
+        )
+        raise typer.Exit(130) from None
+    order = {task.run(limits): number for number, task in enumerate(tasks)}
+    rows.sort(key=lambda row: order[row.run])
+    summaries = summarise(rows, group_of)
+    errors = [f"{row.selector} on {row.instance}: {row.error}" for row in rows if row.status == "error"]
+    if as_json:
+        print_json({"runs": len(rows), "out": str(out), "summary": list(map(asdict, summaries)), "errors": errors})
+        return
+    columns = ("instances", "method", "proved", "seconds to proof", "gap otherwise", "mean Y", "at a limit", "errors")
+    table = [
+        (
+            summary.group,
+            summary.method,
+            f"{summary.proved} / {summary.runs}",
+            _number(summary.seconds_to_proof, ".3g"),
+            _number(summary.gap, ".2%"),
+            _number(summary.y, ".6g"),
+            str(summary.stopped or "-"),
+            str(summary.errors or "-"),
+        )
+        for summary in summaries
+    ]
+    print_table(f"{len(rows)} runs, in {out}", columns, table, columns[2:])
+    for line in errors[:20]:
+        print(line)
+    if len(errors) > 20:
+        print(f"and {len(errors) - 20} more errors")
+
+
+def _cross_check(
+    instances: "list[Instance]",
+    selectors: "list[Selector]",
+    out: Path,
+    limits: "Limits",
+    jobs: int,
+    retry_errors: bool,
+    as_json: bool,
+) -> None:
+    from relocbench.cross_check import conclude, default_instances, exact_methods, run_all
+    from relocbench.runs import Store
+
+    absent: dict[str, str] = {}
+    if not selectors:
+        selectors, absent = exact_methods()
+    instances = instances or default_instances()
+    # Another store than a sweep's, which has a fresh process for every run.
+    store = Store(out / "cross-check")
+    rows: list[Row] = []
+    try:
+        running = run_all(instances, selectors, limits, store=store, jobs=jobs, retry_errors=retry_errors)
+        with contextlib.closing(running):
+            rows += progress(running, len(instances) * len(selectors), "comparing")
+        answer = conclude(rows, instances, selectors, limits, out=out / "disagreements")
+    except KeyboardInterrupt:
+        print(f"relocbench: interrupted; what is finished is in {store.folder}", file=sys.stderr)
+        raise typer.Exit(130) from None
+    if as_json:
+        print_json(asdict(answer) | {"unavailable": absent})
+    else:
+        for name, reason in absent.items():
+            print(f"not compared: {name} ({reason})")
+        for found in answer.disagreements:
+            print(f"{found.instance}: {found.message}" + (f"; smallest: {found.file}" if found.file else ""))
+        left = f"{answer.unfinished} unfinished, {answer.refused} refused"
+        print(
+            f"{answer.instances} instances, {len(selectors)} methods, {answer.runs} runs ({left}): "
+            f"{answer.optima} claimed optima and {answer.bounds} other bounds compared, "
+            + (f"{len(answer.disagreements)} disagreements" if answer.disagreements else "all agree")
+        )
+    if answer.disagreements:
+        raise typer.Exit(1)
+
+
+def _instances(
+    files: list[Path], family: str | None, seeds: str | None, chosen: dict[str, Any], settings: list[str]
+) -> "list[Instance]":
+    """Return the instances of all files, then those of the family."""
+    from instances.errors import InputError
+    from instances.instance_file import read_instance, read_instances
+    from relocbench.generating import generate_many, read_seeds
+
+    found: list[Instance] = []
+    for path in files:
+        found += [read_instance(path)] if ".parquet#" in str(path) else read_instances(path)
+    parameters = {name: value for name, value in chosen.items() if value is not None}
+    for setting in settings:
+        name, equals, value = setting.partition("=")
+        if not equals:
+            raise InputError("--set", f"expected NAME=VALUE, got {setting!r}")
+        parameters[name.strip().replace("-", "_")] = value.strip()
+    if family is not None:
+        total, generated = generate_many(family, read_seeds("--seeds", seeds), parameters)
+        found += progress(generated, total, "generating")
+    elif parameters or seeds is not None:
+        given = [*parameters, *(["seeds"] if seeds is not None else [])]
+        raise InputError(f"--{given[0]}", "needs --family, which it belongs to")
+    # The same instance twice, from a file and a family, is one.
+    return list({instance.hash: instance for instance in found}.values())
+
+
+def _refuse_absent(selectors: "list[Selector]") -> None:
+    from instances.errors import InputError
+
+    for selector in selectors:
+        if reason := selector.method.unavailable():
+            raise InputError(f"method {selector.method.name}", reason)
+
+
+def _number(value: float | None, form: str) -> str:
+    return "-" if value is None else format(value, form)

@@ -1,0 +1,265 @@
+"""Methods against each other: claims about the same instance that cannot all be true."""
+
+import contextlib
+import queue
+import re
+import threading
+from collections.abc import Generator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from formulations.proof import slack
+from instances.families import family
+from instances.instance import Instance
+from instances.instance_file import write_instance
+from relocbench.isolation import Worker, threads_of
+from relocbench.methods import METHODS, Selector, select
+from relocbench.runs import Row, Store, row_of
+from relocbench.shrinking import shrink
+from relocbench.sweeps import Limits, Task
+
+# Heuristics join in for the costs of their homes, which no bound may exceed.
+HEURISTICS = ("nearest", "reloc", "anneal[moves=20000]")
+# While shrinking, a method has this long for an instance, and the whole of it so long.
+SHRINK_RUN_SECONDS = 10.0
+SHRINK_SECONDS = 90.0
+
+
+@dataclass(frozen=True)
+class Disagreement:
+    """Claims that cannot all be true, or a run that failed.
+
+    Attributes
+    ----------
+    kind
+        ``optimum``: a method calls a cost optimal that another beats. ``bound``: a bound is above the cost of another
+        method's homes. ``claim``: a method contradicts itself. ``error``: a method failed.
+    methods
+        The selector that claims, then the one that shows otherwise, if it takes two.
+    instance
+        The name of the instance.
+    message
+        What they say, with both numbers.
+    file
+        A smallest instance that shows it.
+    """
+
+    kind: str
+    methods: tuple[str, ...]
+    instance: str
+    message: str
+    file: str | None = None
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """What was compared, and what was wrong.
+
+    Attributes
+    ----------
+    instances, runs
+        How many.
+    optima, bounds
+        How many runs claimed an optimum, and how many others at least a bound.
+    unfinished, refused
+        How many runs of methods that could prove optimality did not, and how many were not for that method.
+    disagreements
+        Empty if all is well.
+    """
+
+    instances: int
+    runs: int
+    optima: int
+    bounds: int
+    unfinished: int
+    refused: int
+    disagreements: tuple[Disagreement, ...]
+
+
+def exact_methods() -> tuple[list[Selector], dict[str, str]]:
+    """Return every method that proves optimality and the heuristics that join in; and why others are not here."""
+    exact = [method for method in METHODS.values() if method.proves == "optimality"]
+    absent = {method.name: reason for method in exact if (reason := method.unavailable())}
+    names = [method.name for method in exact if method.name not in absent]
+    return [select(text) for text in (*names, *HEURISTICS)], absent
+
+
+def default_instances(seeds: int = 2) -> list[Instance]:
+    """Return enumerable instances of every regime and shape."""
+    return [cell.build(seed) for cell in family("tiny").cells() for seed in range(seeds)]
+
+
+def run_all(
+    instances: Sequence[Instance],
+    selectors: Sequence[Selector],
+    limits: Limits,
+    *,
+    store: Store | None = None,
+    jobs: int = 1,
+    retry_errors: bool = False,
+) -> Generator[Row, None, None]:
+    """Run every method on every instance, each method in a process of its own; yield the rows as they come.
+
+    A process is used for all instances of a method, as starting one takes longer than solving a tiny instance. So the
+    rows are kept apart from those of a sweep, whose processes are fresh.
+    """
+    stop = threading.Event()
+    done: queue.SimpleQueue[Row | BaseException] = queue.SimpleQueue()
+
+    def work(selector: Selector) -> None:
+        try:
+            with Worker(threads=threads_of(selector), memory_limit=limits.memory, stop=stop) as worker:
+                for instance in instances:
+                    if stop.is_set():
+                        return
+                    done.put(_row(worker, Task(instance, selector), limits, store, retry_errors))
+        except BaseException as error:
+            done.put(error)  # it is raised where the rows are waited for
+
+    with ThreadPoolExecutor(jobs) as pool:
+        try:
+            for selector in selectors:
+                pool.submit(work, selector)
+            for _ in range(len(instances) * len(selectors)):
+                row = done.get()
+                if isinstance(row, BaseException):
+                    raise row
+                yield row
+        finally:
+            stop.set()
+            pool.shutdown(cancel_futures=True)
+
+
+def compare(rows: Sequence[Row]) -> list[Disagreement]:
+    """Hold the claims about one instance against each other and against every verified cost."""
+    found = []
+    costs = [(row.objective, row.selector) for row in rows if row.objective is not None]
+    for row in rows:
+        if row.failure == "claim":
+            found.append(_disagreement("claim", row, f"{row.selector} {row.error}"))
+            continue
+        if row.status == "error" and row.failure != "refused":
+            found.append(_disagreement("error", row, f"{row.selector}: {row.error}"))
+            continue
+        others = [entry for entry in costs if entry[1] != row.selector]
+        if not others:
+            continue
+        cost, other = min(others)
+        if row.status == "optimal" and row.objective is not None and cost < row.objective - slack(cost):
+            said = f"{row.selector} calls {row.objective!r} optimal, {other} has homes that cost {cost!r}"
+            found.append(_disagreement("optimum", row, said, other))
+        elif row.bound is not None and row.bound > cost + slack(cost):
+            said = f"{row.selector} claims the bound {row.bound!r}, {other} has homes that cost {cost!r}"
+            found.append(_disagreement("bound", row, said, other))
+    return found
+
+
+def conclude(
+    rows: Sequence[Row],
+    instances: Sequence[Instance],
+    selectors: Sequence[Selector],
+    limits: Limits,
+    *,
+    out: Path | None = None,
+    shrink_seconds: float = SHRINK_SECONDS,
+) -> Comparison:
+    """Compare all rows, and shrink what disagrees.
+
+    Parameters
+    ----------
+    rows, instances, selectors, limits
+        What was run.
+    out
+        Folder for the shrunk instances; without one nothing is shrunk.
+    shrink_seconds
+        How long to look for a smaller instance, each time.
+    """
+    named = {str(selector): selector for selector in selectors}
+    at_hand = {instance.hash: instance for instance in instances}
+    parts: dict[str, list[Row]] = {}
+    for row in rows:
+        parts.setdefault(row.hash, []).append(row)
+    found: list[Disagreement] = []
+    shrunk: set[tuple[str, tuple[str, ...]]] = set()
+    for key, part in parts.items():
+        for disagreement in compare(part):
+            # One small instance for each fault is enough to look at; the rest are probably the same.
+            fault = disagreement.kind, disagreement.methods
+            if out is not None and fault not in shrunk:
+                shrunk.add(fault)
+                pair = [named[name] for name in disagreement.methods]
+                small = _shrunk(at_hand[key], disagreement, pair, limits, shrink_seconds)
+                path = out / f"{_file_name(disagreement)}.json"
+                write_instance(small, path)
+                disagreement = replace(disagreement, file=str(path))
+            found.append(disagreement)
+    exact = {name for name, selector in named.items() if selector.method.proves == "optimality"}
+    return Comparison(
+        instances=len(parts),
+        runs=len(rows),
+        optima=sum(row.status == "optimal" for row in rows),
+        bounds=sum(row.status != "optimal" and row.bound is not None for row in rows),
+        unfinished=sum(
+            row.selector in exact and row.status in ("time_limit", "memory_limit", "feasible") for row in rows
+        ),
+        refused=sum(row.failure == "refused" for row in rows),
+        disagreements=tuple(found),
+    )
+
+
+def cross_check(
+    instances: Sequence[Instance],
+    selectors: Sequence[Selector],
+    limits: Limits | None = None,
+    *,
+    out: Path | None = None,
+    jobs: int = 1,
+) -> Comparison:
+    """Run methods, which need not be in the registry, on the same instances and compare what they claim."""
+    limits = limits or Limits()
+    rows = list(run_all(instances, selectors, limits, jobs=jobs))
+    return conclude(rows, instances, selectors, limits, out=out)
+
+
+def _row(worker: Worker, task: Task, limits: Limits, store: Store | None, retry_errors: bool = False) -> Row:
+    run = task.run(limits)
+    row = store.find(run) if store is not None else None
+    if row is not None and not (retry_errors and row.status == "error"):
+        return row
+    log = store.log(run) if store is not None else None
+    outcome = worker.run(task.instance, task.selector, seed=task.seed, time_limit=limits.time, log=log)
+    name = str(log.relative_to(store.folder)) if store is not None and log is not None else None
+    row = row_of(task.instance, run, outcome, name)
+    if store is not None:
+        store.write(row)
+    return row
+
+
+def _shrunk(
+    instance: Instance, disagreement: Disagreement, pair: Sequence[Selector], limits: Limits, seconds: float
+) -> Instance:
+    """Return a smallest instance about which the same methods disagree in the same way."""
+    hasty = Limits(min(limits.time, SHRINK_RUN_SECONDS), limits.memory)
+    with contextlib.ExitStack() as stack:
+        workers = [
+            (selector, stack.enter_context(Worker(threads=threads_of(selector), memory_limit=limits.memory)))
+            for selector in pair
+        ]
+
+        def disagrees(candidate: Instance) -> bool:
+            rows = [_row(worker, Task(candidate, selector), hasty, None) for selector, worker in workers]
+            return any(
+                (again.kind, again.methods) == (disagreement.kind, disagreement.methods) for again in compare(rows)
+            )
+
+        return shrink(instance, disagrees, seconds=seconds)
+
+
+def _disagreement(kind: str, row: Row, message: str, *others: str) -> Disagreement:
+    return Disagreement(kind, (row.selector, *others), row.instance, message)
+
+
+def _file_name(disagreement: Disagreement) -> str:
+    text = "-".join((disagreement.kind, *disagreement.methods, disagreement.instance))
+    return re.sub(r"[^\w.-]+", "_", text)[:150]

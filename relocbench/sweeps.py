@@ -1,0 +1,156 @@
+"""Many runs: those that are not yet in the store, several at a time, and a summary."""
+
+import itertools
+import statistics
+import threading
+from collections.abc import Callable, Generator, Sequence
+from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
+from dataclasses import dataclass
+
+from instances.instance import Instance
+from relocbench.isolation import MEMORY_LIMIT, run_isolated
+from relocbench.methods import Selector
+from relocbench.runs import Row, Run, Store, row_of
+
+
+@dataclass(frozen=True)
+class Limits:
+    """Seconds and bytes that a run may take."""
+
+    time: float = 60.0
+    memory: int = MEMORY_LIMIT
+
+
+@dataclass(frozen=True, eq=False)
+class Task:
+    """An instance, a method and a seed."""
+
+    instance: Instance
+    selector: Selector
+    seed: int = 0
+
+    def run(self, limits: Limits) -> Run:
+        """Return the run that this is under given limits."""
+        return Run(self.instance.hash, str(self.selector), self.seed, float(limits.time), limits.memory)
+
+
+def sweep(
+    tasks: Sequence[Task],
+    store: Store,
+    limits: Limits,
+    *,
+    jobs: int = 1,
+    retry_errors: bool = False,
+    stop: threading.Event | None = None,
+) -> Generator[Row, None, None]:
+    """Run what is not in the store yet; yield the rows as they are there, those found first.
+
+    Parameters
+    ----------
+    tasks, store, limits
+        What is run, where the rows go, and how much each may take.
+    jobs
+        How many processes run at a time.
+    retry_errors
+        Whether runs that ended in an error are run again.
+    stop
+        When set, what is running is killed; so it is when the iterator is closed or interrupted.
+    """
+    stop = stop or threading.Event()
+    missing: dict[str, Task] = {}
+    for task in tasks:
+        run = task.run(limits)
+        row = store.find(run)
+        if row is not None and not (retry_errors and row.status == "error"):
+            yield row
+        else:
+            missing.setdefault(run.digest, task)
+    waiting = iter(missing.values())
+    with ThreadPoolExecutor(jobs) as pool:
+        try:
+            # No more are handed out than can run, so that a stop has nothing to wait for.
+            running = {pool.submit(_do, task, store, limits, stop) for task in itertools.islice(waiting, jobs)}
+            while running:
+                done, running = wait(running, return_when=FIRST_COMPLETED)
+                for future in done:
+                    running |= {pool.submit(_do, task, store, limits, stop) for task in itertools.islice(waiting, 1)}
+                    yield future.result()
+        finally:
+            stop.set()
+
+
+def _do(task: Task, store: Store, limits: Limits, stop: threading.Event) -> Row:
+    run = task.run(limits)
+    log = store.log(run)
+    outcome = run_isolated(
+        task.instance,
+        task.selector,
+        seed=task.seed,
+        time_limit=limits.time,
+        memory_limit=limits.memory,
+        log=log,
+        stop=stop,
+    )
+    row = row_of(task.instance, run, outcome, str(log.relative_to(store.folder)))
+    store.write(row)
+    return row
+
+
+@dataclass(frozen=True)
+class Summary:
+    """What one method did on one group of instances.
+
+    Attributes
+    ----------
+    method, group
+        Which.
+    runs, proved, stopped, errors
+        How many there were, ended with a proof, at a limit, in an error.
+    seconds_to_proof
+        The median over those proved.
+    gap
+        The mean over those neither proved nor in error that have one.
+    y
+        The mean over those that have homes.
+    """
+
+    method: str
+    group: str
+    runs: int
+    proved: int
+    stopped: int
+    errors: int
+    seconds_to_proof: float | None
+    gap: float | None
+    y: float | None
+
+
+def summarise(rows: Sequence[Row], group_of: Callable[[Row], str]) -> list[Summary]:
+    """Sum up rows by method and group, both in the order they first appear."""
+    parts: dict[tuple[str, str], list[Row]] = {}
+    for row in rows:
+        parts.setdefault((group_of(row), row.selector), []).append(row)
+    return [_summary(method, group, part) for (group, method), part in parts.items()]
+
+
+def group_of(row: Row) -> str:
+    """Return what an instance belongs to: its name without the seed at its end."""
+    name, dash, seed = row.instance.rpartition("-")
+    return name if dash and seed.isdecimal() else row.instance or row.hash[:12]
+
+
+def _summary(method: str, group: str, rows: Sequence[Row]) -> Summary:
+    proved = [row for row in rows if row.status == "optimal"]
+    gaps = [row.gap for row in rows if row.status not in ("optimal", "error") and row.gap is not None]
+    delays = [row.y for row in rows if row.y is not None and row.status != "error"]
+    return Summary(
+        method=method,
+        group=group,
+        runs=len(rows),
+        proved=len(proved),
+        stopped=sum(row.status in ("time_limit", "memory_limit") for row in rows),
+        errors=sum(row.status == "error" for row in rows),
+        seconds_to_proof=statistics.median(row.seconds for row in proved) if proved else None,
+        gap=statistics.fmean(gaps) if gaps else None,
+        y=statistics.fmean(delays) if delays else None,
+    )

@@ -1,0 +1,89 @@
+import numpy as np
+import pytest
+
+from formulations import branch_price
+from formulations.content_master import Master
+from formulations.contents import best_contents
+from formulations.linearisation import linearise
+from instances.evaluation import evaluate
+from instances.families import FAMILIES
+from relocbench.solving import solve
+from tests.samples import KINDS, random_home, random_instance
+
+pytest.importorskip("highspy")
+
+
+def small(regime, clients, seed):
+    return FAMILIES["small"].cells({"regime": regime, "clients": clients})[0].build(seed)
+
+
+@pytest.mark.parametrize("seed", range(len(KINDS)))
+def test_the_contents_of_one_assignment_cost_what_it_costs(seed):
+    instance = random_instance(seed)
+    home = random_home(instance, seed)
+    master = Master(linearise(instance))
+    for l in range(instance.n_servers):
+        assert master.add(l, home == l)
+        assert not master.add(l, home == l)
+    allowed = np.zeros((instance.n_clients, instance.n_servers), np.bool_)
+    allowed[np.arange(instance.n_clients), home] = True
+    point = master.solve(allowed, 60)
+    assert point.value == pytest.approx(evaluate(instance, home).objective)
+    assert point.shares == pytest.approx(allowed.astype(float))
+
+
+@pytest.mark.parametrize("seed", range(2 * len(KINDS)))
+def test_any_prices_give_a_bound(seed):
+    """The formula of the module's docstring, at random prices, against the optimum."""
+    while (instance := random_instance(seed)).n_servers ** instance.n_clients > 700:
+        seed += len(KINDS)
+    rng = np.random.default_rng(seed)
+    model = linearise(instance)
+    master = Master(model)
+    for l in range(model.n_servers):
+        master.add(l, np.full(model.n_clients, l == 0))
+    everywhere = np.ones((model.n_clients, model.n_servers), np.bool_)
+    point = master.solve(everywhere, 60)._replace(
+        client_price=rng.uniform(-1, 5, model.n_clients),
+        receiver_price=-rng.exponential(0.3, (len(model.sender), model.n_servers)),
+    )
+    nobody = np.zeros(model.n_clients, np.bool_)
+    bound = point.client_price.sum()
+    for l in range(model.n_servers):
+        prices = master.prices(point, everywhere, l)
+        bound += best_contents(prices, nobody, nobody, limit=np.inf, most=1, most_nodes=10**6).least
+    assert bound <= solve(instance, "enumerate").evaluation.objective + 1e-9
+
+
+def test_overloaded_instances_out_of_reach_of_the_linear_models_are_proved():
+    """Five nodes, where HiGHS and the strong model do not come to an end in a minute."""
+    result = solve(small("overloaded", 20, 0), "branch-price", time_limit=600)
+    assert result.solution.status == "optimal"
+    assert result.solution.facts["nodes"] > 1
+    assert result.solution.facts["root_bound"] > 0.995 * result.evaluation.objective
+
+
+def test_an_early_end_leaves_a_bound_between_nothing_and_the_cost():
+    instance = small("overloaded", 26, 0)
+    result = solve(instance, "branch-price", time_limit=2.0)
+    assert result.solution.status in ("time_limit", "optimal")
+    model = linearise(instance)
+    trivial = (model.weight[:, None] * model.client_delay).min(axis=1).sum()
+    assert trivial <= result.solution.bound <= result.evaluation.objective
+
+
+def test_bound_and_incumbent_only_get_better():
+    trace = solve(small("scarce", 20, 1), "branch-price", time_limit=600).solution.trace
+    seconds, incumbents, bounds = np.array(trace).T
+    assert (np.diff(seconds) >= 0).all()
+    assert (np.diff(incumbents) <= 0).all()
+    assert bounds.tolist() == sorted(bounds)
+    assert len(trace) > 3
+
+
+def test_the_log_is_printed_only_where_asked_for(capfd):
+    instance = small("scarce", 10, 0)
+    branch_price.solve(instance, seed=0, time_limit=60)
+    assert capfd.readouterr() == ("", "")
+    branch_price.solve(instance, seed=0, time_limit=60, log=True)
+    assert "node 1" in capfd.readouterr().out

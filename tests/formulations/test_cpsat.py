@@ -1,0 +1,119 @@
+import dataclasses
+import math
+
+import numpy as np
+import pytest
+
+from formulations import cpsat
+from formulations.cpsat import solve
+from formulations.cpsat_model import build, choose_scales
+from formulations.linearisation import linearise
+from formulations.proof import slack
+from formulations.rounding import lower_bound
+from instances.evaluation import evaluate
+from instances.families import family
+from instances.solution import Solution
+from relocbench.solving import solve as run
+from tests.samples import KINDS, random_home, random_instance, worked_example
+
+pytest.importorskip("ortools")
+
+
+def enumerable(kind, most=800):
+    """The first random instance of a kind that enumeration makes short work of."""
+    drawn = (random_instance(seed, kind) for seed in range(100, 200))
+    return next(i for i in drawn if i.n_servers > 1 and i.n_clients > 2 and i.n_servers**i.n_clients <= most)
+
+
+def optimum(instance):
+    return run(instance, "enumerate").evaluation.objective
+
+
+def assert_optimal(instance, solution: Solution):
+    least = optimum(instance)
+    assert solution.status == "optimal"
+    assert evaluate(instance, solution.home).objective == pytest.approx(least, rel=1e-6, abs=1e-6)
+    assert solution.bound <= least + 1e-9 * max(1, least)
+
+
+@pytest.mark.parametrize("kind", KINDS, ids="-".join)
+def test_finds_the_optimum_of_every_kind(kind):
+    instance = enumerable(kind)
+    assert_optimal(instance, solve(instance, seed=0, time_limit=30))
+
+
+@pytest.mark.parametrize("settings", [{"conditioned": False}, {"presolve": False}, {"threads": 2}])
+def test_finds_the_optimum_with_every_setting(settings):
+    instance = family("tiny").cells({"regime": "scarce", "shape": "plain"})[0].build(1)
+    assert_optimal(instance, solve(instance, seed=0, time_limit=30, **settings))
+
+
+@pytest.mark.parametrize("kind", [("tight", "explicit", "far", "mixed"), ("tight", "explicit", "near", "same")])
+@pytest.mark.parametrize("error", [1.0, 1e-2])
+def test_minimum_on_a_coarse_scale_is_a_bound_within_the_error(kind, error):
+    from ortools.sat.python import cp_model
+
+    drawn = enumerable(kind)
+    instance = dataclasses.replace(drawn, spool=np.ceil(drawn.spool))  # whole loads are not rounded
+    linear, least = linearise(instance), optimum(instance)
+    scales = choose_scales(linear, least, error)
+    model = build(linear, scales, 1 << 60, conditioned=True, deadline=math.inf)
+    solver = cp_model.CpSolver()
+    solver.parameters.num_workers = 1
+    assert solver.solve(model.model) == cp_model.OPTIMAL
+    bound = lower_bound(solver.best_objective_bound, scales.objective)
+    assert least - error <= bound <= least
+
+
+def test_scale_too_coarse_for_a_proof_is_made_up_for(monkeypatch):
+    """Even the finest scale is coarse here: near ties have to be excluded one by one."""
+    monkeypatch.setattr(cpsat, "choose_scales", lambda linear, cost, error: choose_scales(linear, cost, 0.1))
+    monkeypatch.setattr(cpsat, "ROUNDS", 2)
+    instance = enumerable(("tight", "explicit", "far", "same"), most=100)
+    assert_optimal(instance, solve(instance, seed=0, time_limit=30))
+
+
+def test_scales_stay_within_64_bits_for_extreme_numbers():
+    instance = enumerable(("tight", "euclid", "far", "same"), most=100)
+    large = dataclasses.replace(instance, spool=instance.spool * 1e9, cloud_delay=1e7, storage=instance.storage * 1e9)
+    assert_optimal(large, solve(large, seed=0, time_limit=30))
+
+
+def test_start_that_is_optimal_is_proved_and_kept():
+    instance = enumerable(("tight", "euclid", "far", "same"))
+    best = run(instance, "enumerate").solution.home
+    solution = solve(instance, seed=0, time_limit=30, start=best)
+    assert_optimal(instance, solution)
+    assert len({cost for _, cost, _ in solution.trace}) == 1
+
+
+def test_no_time_still_gives_homes_and_says_so():
+    instance = family("small").cells({"regime": "scarce", "clients": 39, "servers": 9})[0].build(0)
+    start = random_home(instance, 0)
+    solution = solve(instance, seed=0, time_limit=0.0, start=start)
+    assert solution.status == "time_limit"
+    assert np.array_equal(solution.home, start)
+
+
+def test_trace_only_gets_better_and_ends_at_the_result():
+    seen = []
+    instance = family("tiny").cells({"regime": "overloaded", "shape": "plain"})[0].build(0)
+    solution = solve(instance, seed=0, time_limit=30, on_progress=lambda *point: seen.append(point))
+    assert seen == list(solution.trace)
+    costs, bounds = [c for _, c, _ in seen], [b for _, _, b in seen]
+    assert costs == sorted(costs, reverse=True)
+    assert bounds == sorted(bounds)
+    assert costs[-1] - bounds[-1] <= slack(costs[-1])
+
+
+def test_is_silent_unless_asked(capfd):
+    solve(worked_example(), seed=0, time_limit=10)
+    assert capfd.readouterr() == ("", "")
+    solve(worked_example(), seed=0, time_limit=10, log=True)
+    assert "CpSolverResponse" in capfd.readouterr().out
+
+
+def test_says_how_large_the_model_is():
+    facts = solve(worked_example(), seed=0, time_limit=10).facts
+    assert facts["variables"] > facts["binaries"] >= 8
+    assert facts["constraints"] > 4

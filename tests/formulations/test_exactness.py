@@ -1,0 +1,147 @@
+"""What holds for every exact method in the registry; a new one is tested here without a line of its own."""
+
+import dataclasses
+import functools
+
+import numpy as np
+import pytest
+
+from formulations.proof import slack
+from instances.families import FAMILIES
+from instances.groups import Groups
+from relocbench.methods import METHODS, select
+from relocbench.solving import solve
+from tests.samples import KINDS, random_instance, relabelled
+
+EXACT = [name for name, method in METHODS.items() if method.proves == "optimality" and not method.unavailable()]
+VARIANTS = [
+    "milp-basic[solver=scip]",
+    "milp-basic[solver=cbc]",
+    "milp-strong[solver=scip]",
+    "pyomo-gdp[transform=hull]",
+]
+SELECTORS = [name for name in EXACT if name != "enumerate"]
+SELECTORS += [text for text in VARIANTS if not select(text).method.unavailable()]
+CELLS = {f"{cell['regime']}-{cell['shape']}": cell for cell in FAMILIES["tiny"].grid}
+SEEDS = 20
+# Some hundred assignments: enumerated at once, solved by every method in a moment.
+FEW = 700
+
+
+@functools.cache
+def tiny(cell, seed):
+    """An instance and its optimum, by enumeration."""
+    instance = FAMILIES["tiny"].cells(CELLS[cell])[0].build(seed)
+    return instance, solve(instance, "enumerate").evaluation.objective
+
+
+def few(kind):
+    """A random instance of a kind, with few assignments."""
+    seed = KINDS.index(kind)
+    while (instance := random_instance(seed)).n_servers ** instance.n_clients > FEW or instance.n_servers == 1:
+        seed += len(KINDS)
+    return instance
+
+
+def optimum(instance, selector):
+    result = solve(instance, selector, time_limit=300)
+    assert result.solution.status == "optimal", (instance.name, selector, result.solution)
+    return result.evaluation.objective
+
+
+def agree(one, other):
+    return abs(one - other) <= slack(other)
+
+
+@pytest.mark.parametrize("cell", CELLS)
+@pytest.mark.parametrize("selector", [name for name in EXACT if name != "enumerate"])
+def test_the_optimum_of_tiny_instances_is_that_of_enumeration(selector, cell):
+    for seed in range(SEEDS):
+        instance, least = tiny(cell, seed)
+        assert agree(optimum(instance, selector), least), instance.name
+
+
+@pytest.mark.parametrize("selector", SELECTORS)
+def test_the_optimum_of_every_kind_of_instance_is_that_of_enumeration(selector):
+    for kind in KINDS:
+        instance = few(kind)
+        assert agree(optimum(instance, selector), optimum(instance, "enumerate")), instance.name
+
+
+@pytest.mark.parametrize("selector", EXACT)
+def test_a_home_is_either_fixed_or_forbidden(selector):
+    """With one client held at a server, and with it kept away from there: the lesser optimum is that of both."""
+    for shape in ("plain", "asymmetric", "near-cloud"):
+        instance, least = tiny(f"scarce-{shape}", 3)
+        client = int(instance.client_weight.argmax())
+        every = np.arange(instance.n_servers)
+        delay = instance.client_delay(np.arange(instance.n_clients)[:, None], every[None, :])
+        halves = []
+        for kept in (every == 0, every != 0):
+            far = delay.copy()
+            far[client, ~kept] += 1000.0
+            halves.append(optimum(dataclasses.replace(instance, client_server_delay=far), selector))
+        assert agree(min(halves), least), instance.name
+
+
+@pytest.mark.parametrize("selector", EXACT)
+def test_names_of_clients_and_servers_do_not_matter(selector):
+    rng = np.random.default_rng(5)
+    for cell in ("scarce-roles", "overloaded-asymmetric", "overloaded-near-cloud"):
+        instance, least = tiny(cell, 4)
+        other = relabelled(instance, rng.permutation(instance.n_clients), rng.permutation(instance.n_servers))
+        assert agree(optimum(other, selector), least), instance.name
+
+
+@pytest.mark.parametrize("selector", EXACT)
+def test_the_order_of_topics_and_members_does_not_matter(selector):
+    rng = np.random.default_rng(6)
+    instance, least = tiny("overloaded-roles", 5)
+    order = rng.permutation(instance.n_topics)
+    shuffled = dataclasses.replace(
+        instance,
+        spool=instance.spool[order],
+        publishers=Groups.of([rng.permutation(instance.publishers[n]).tolist() for n in order]),
+        subscribers=Groups.of([rng.permutation(instance.subscribers[n]).tolist() for n in order]),
+    )
+    assert agree(optimum(shuffled, selector), least)
+
+
+@pytest.mark.parametrize("selector", EXACT)
+def test_all_delays_scaled_scale_the_optimum(selector):
+    for cell in ("scarce-plain", "overloaded-near-cloud"):
+        instance, least = tiny(cell, 6)
+        slower = dataclasses.replace(
+            instance,
+            cloud_delay=3 * instance.cloud_delay,
+            delay_per_km=3 * instance.delay_per_km,
+            client_server_delay=None if instance.client_server_delay is None else 3 * instance.client_server_delay,
+            server_server_delay=None if instance.server_server_delay is None else 3 * instance.server_server_delay,
+        )
+        assert agree(optimum(slower, selector), 3 * least), instance.name
+
+
+@pytest.mark.parametrize("name", [name for name in EXACT if "presolve" in METHODS[name].parameters()])
+def test_presolve_does_not_change_the_optimum(name):
+    for cell in ("scarce-plain", "scarce-near-cloud", "overloaded-single"):
+        instance, least = tiny(cell, 7)
+        assert agree(optimum(instance, f"{name}[presolve=false]"), least), instance.name
+
+
+@pytest.mark.parametrize("name", EXACT)
+def test_a_start_that_is_the_optimum_is_proved_and_kept(name):
+    instance, least = tiny("overloaded-asymmetric", 8)
+    best = solve(instance, "enumerate").solution.home
+    solution = METHODS[name].load()(instance, seed=0, time_limit=300, start=best)
+    assert solution.status == "optimal"
+    assert agree(solution.bound, least)
+    assert solution.home.tolist() == best.tolist()
+
+
+@pytest.mark.parametrize("name", EXACT)
+def test_without_time_there_are_homes_but_no_proof_that_is_not_one(name):
+    clients = 10 if name == "enumerate" else 15  # it refuses what it cannot finish
+    instance = FAMILIES["small"].cells({"regime": "overloaded", "clients": clients})[0].build(0)
+    result = solve(instance, name, time_limit=0.05)
+    assert result.solution.bound <= result.evaluation.objective
+    assert result.solution.status in ("time_limit", "optimal")

@@ -1,0 +1,211 @@
+import dataclasses
+import math
+import time
+
+import numpy as np
+import pytest
+
+from formulations import pyomo_direct, pyomo_gdp, pyomo_solving
+from formulations.availability import missing
+from formulations.linearisation import linearise
+from formulations.proof import Proof
+from formulations.pyomo_solving import OutOfTimeError, Settings, run_highs, run_scip
+from instances.evaluation import evaluate
+from instances.families import family
+from instances.groups import Groups
+from instances.instance import Instance
+from relocbench.solving import solve
+from tests.samples import KINDS, random_home, random_instance, worked_example
+
+if reason := missing("pyomo", "pyscipopt", "highspy"):
+    pytest.skip(reason, allow_module_level=True)
+
+METHODS = ("pyomo-direct", "pyomo-gdp", "pyomo-gdp[transform=hull]")
+SOLVES = {
+    "direct": pyomo_direct.solve,
+    "bigm": pyomo_gdp.solve,
+    "hull": lambda *args, **more: pyomo_gdp.solve(*args, transform="hull", **more),
+}
+every_model = pytest.mark.parametrize("run", SOLVES.values(), ids=SOLVES)
+
+
+def few_assignments(kind: tuple[str, str, str, str]) -> Instance:
+    """The first random instance of a kind that takes no model long."""
+    return next(
+        instance
+        for seed in range(1000)
+        if 4 <= (instance := random_instance(seed, kind)).n_servers ** instance.n_clients <= 100
+    )
+
+
+def tiny(regime: str, shape: str, seed: int = 0) -> Instance:
+    return family("tiny").cells({"regime": regime, "shape": shape})[0].build(seed)
+
+
+def idle_beside_loaded() -> Instance:
+    """No storage anywhere, a near cloud, and publications that load nothing: θ is 1 where only they are, else 0."""
+    return Instance(
+        name="idle-beside-loaded",
+        cloud_delay=0.5,
+        delay_per_km=0.1,
+        server_x=[0.0, 1.0],
+        server_y=[0.0, 0.0],
+        storage=[0.0, 0.0],
+        compute=[10.0, 0.0],
+        client_x=[0.0, 1.0],
+        client_y=[0.0, 0.0],
+        spool=[0.0],
+        publishers=Groups.of([[0, 1]]),
+        subscribers=Groups.of([[0, 1]]),
+        client_server_delay=[[0.0, 9.0], [9.0, 0.0]],
+        server_server_delay=[[0.0, 4.0], [4.0, 0.0]],
+    )
+
+
+def loaded_too(instance: Instance) -> Instance:
+    """The same with a topic that loads the first client's home."""
+    return dataclasses.replace(
+        instance, spool=[0.0, 3.0], publishers=Groups.of([[0, 1], [0]]), subscribers=Groups.of([[0, 1], []])
+    )
+
+
+@pytest.mark.parametrize("kind", KINDS, ids="-".join)
+def test_finds_what_enumeration_finds(kind):
+    instance = few_assignments(kind)
+    best = solve(instance, "enumerate").evaluation.objective
+    for method in METHODS:
+        result = solve(instance, method)
+        assert result.solution.status == "optimal"
+        assert result.evaluation.objective == pytest.approx(best, rel=1e-6, abs=1e-6)
+        assert result.solution.bound == pytest.approx(best, rel=1e-6, abs=1e-6)
+
+
+@every_model
+def test_an_unloaded_server_processes_everything_though_the_cloud_is_nearer(run):
+    idle = idle_beside_loaded()
+    assert run(idle, seed=0, time_limit=20).bound == pytest.approx(8.0)
+    # A θ of 0 for both publications would cost 2, a θ of 1 for both 8.
+    assert run(loaded_too(idle), seed=0, time_limit=20).bound == pytest.approx(1.0 + 4.0)
+
+
+@pytest.mark.parametrize("build", [pyomo_direct.build, pyomo_gdp.build])
+def test_the_model_costs_homes_as_the_evaluator_does(build):
+    """Fixing x leaves one value for every other variable, whichever way the objective pulls."""
+    from pyomo.environ import SolverFactory, TransformationFactory, maximize, value
+
+    for seed in range(3):
+        instance = tiny("overloaded", "near-cloud", seed)
+        home = random_home(instance, seed)
+        model = build(linearise(instance))
+        TransformationFactory("gdp.bigm").apply_to(model)
+        for (m, l), x in model.x.items():
+            x.fix(int(home[m] == l))
+        solver = "highs" if build is pyomo_gdp.build else "scip_direct"
+        expected = evaluate(instance, home).objective
+        for sense in (1, maximize):
+            model.cost.sense = sense
+            SolverFactory(solver).solve(model)
+            assert value(model.cost) == pytest.approx(expected, rel=1e-5)
+
+
+@every_model
+def test_the_best_homes_as_a_start_are_taken_and_proved(run, capfd):
+    instance = tiny("scarce", "near-cloud")
+    best = solve(instance, "enumerate")
+    solution = run(instance, seed=0, time_limit=20, start=best.solution.home, log=True)
+    log = capfd.readouterr().out
+    assert "MIP start solution is feasible" in log or "1/1 feasible solution given by solution candidate storage" in log
+    assert solution.status == "optimal"
+    assert (solution.home == best.solution.home).all()
+    assert solution.bound == pytest.approx(best.evaluation.objective, rel=1e-6)
+
+
+@every_model
+def test_a_bad_start_is_improved(run):
+    instance = tiny("scarce", "roles")
+    worst = max((random_home(instance, seed) for seed in range(9)), key=lambda h: evaluate(instance, h).objective)
+    solution = run(instance, seed=0, time_limit=20, start=worst)
+    assert solution.status == "optimal"
+    assert solution.bound == pytest.approx(solve(instance, "enumerate").evaluation.objective, rel=1e-6)
+    assert solution.bound < evaluate(instance, worst).objective
+
+
+@every_model
+@pytest.mark.parametrize("presolve", [True, False])
+def test_says_nothing_unless_asked(run, presolve, capfd):
+    run(tiny("scarce", "plain"), seed=0, time_limit=20, presolve=presolve)
+    said = capfd.readouterr()
+    assert (said.out, said.err) == ("", "")
+
+
+@every_model
+def test_progress_gets_better_and_ends_at_the_result(run):
+    heard = []
+    instance = tiny("overloaded", "roles")
+    solution = run(instance, seed=0, time_limit=20, on_progress=lambda *point: heard.append(point))
+    assert tuple(heard) == solution.trace
+    seconds, costs, bounds = np.array(heard).T
+    assert (np.diff(seconds) >= 0).all()
+    assert (np.diff(costs) <= 0).all()
+    assert (bounds[1:] >= bounds[:-1]).all()
+    # More than the first and last point: the solver was listened to.
+    assert len({cost for _, cost, bound in heard if bound < cost}) > 1
+    assert costs[-1] == pytest.approx(bounds[-1])
+    assert {"variables", "constraints", "binaries", "nodes", "root_bound"} <= solution.facts.keys()
+    assert solution.facts["root_bound"] <= solution.bound + 1e-6
+
+
+@every_model
+def test_what_goes_wrong_in_a_progress_callback_is_raised(run):
+    def fail(seconds, incumbent, bound):
+        if math.isfinite(bound):
+            raise ZeroDivisionError("mine")
+
+    with pytest.raises(ZeroDivisionError, match="mine"):
+        run(tiny("overloaded", "roles"), seed=0, time_limit=20, on_progress=fail)
+
+
+@every_model
+@pytest.mark.parametrize("limit", [0.0, 0.01, 0.5])
+def test_the_time_limit_holds_from_the_model_to_the_proof(run, limit):
+    run(worked_example(), seed=0, time_limit=1.0)  # loads what is loaded once
+    instance = family("small").cells({"regime": "overloaded", "clients": 39, "servers": 9})[0].build(0)
+    begin = time.perf_counter()
+    solution = run(instance, seed=0, time_limit=limit)
+    assert time.perf_counter() - begin < limit + 1.5
+    assert solution.status == "time_limit"
+
+
+@pytest.mark.parametrize(("build", "run"), [(pyomo_direct.build, run_scip), (pyomo_gdp.build, run_highs)])
+def test_the_clock_is_looked_at_while_pyomo_translates(build, run, monkeypatch):
+    """The first look lets the run go on, the second ends it: without those of the translation there is only one."""
+    from pyomo.environ import TransformationFactory
+
+    looks = iter([20.0])
+
+    def remaining(proof, settings):
+        try:
+            return next(looks)
+        except StopIteration:
+            raise OutOfTimeError from None
+
+    monkeypatch.setattr(pyomo_solving, "_remaining", remaining)
+    instance = worked_example()
+    model = build(linearise(instance))
+    TransformationFactory("gdp.bigm").apply_to(model)
+    with pytest.raises(OutOfTimeError):
+        run(model, Proof(instance, None, None), Settings(0, 20.0, 1, True, False), False)
+
+
+@every_model
+def test_threads_may_change_from_run_to_run(run):
+    for threads in (1, 2, 1):
+        assert run(worked_example(), seed=2**40, time_limit=20, threads=threads).status == "optimal"
+
+
+def test_servers_with_room_for_all_have_no_share_and_no_disjunction():
+    coefficients = linearise(tiny("loose", "plain"))
+    roomy = dataclasses.replace(coefficients, storage=coefficients.storage + 1e6, compute=coefficients.compute + 1e6)
+    assert len(pyomo_direct.build(roomy).theta) == 0
+    assert len(pyomo_gdp.build(roomy).limit) == 0
+    assert len(pyomo_gdp.build(linearise(tiny("scarce", "plain"))).limit) > 0
