@@ -1,0 +1,180 @@
+"""Every formulation × solver on the small families: size, root bound, time to proof or gap after a minute.
+
+python benchmarks/exact_methods.py FOLDER [--jobs 2]       run what is not in the folder yet, then print the tables
+python benchmarks/exact_methods.py FOLDER --tables         print the tables of what is there
+
+Each run has its own process, one thread and 60 s; a run that is finished is kept, so this can be interrupted.
+"""
+
+import argparse
+import sys
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+
+import numpy as np
+
+from instances.families import FAMILIES
+from instances.instance import Instance
+from relocbench.methods import select
+from relocbench.runs import Row, Store
+from relocbench.sweeps import Limits, Task, sweep
+from relocbench.terminal import progress
+
+SIZES = (10, 15, 20, 30)
+METHODS = (
+    "milp-basic",
+    "milp-basic[solver=scip]",
+    "milp-basic[solver=cbc]",
+    "milp-strong",
+    "milp-strong[solver=scip]",
+    "milp-strong[solver=cbc]",
+    "pyomo-direct",
+    "pyomo-gdp",
+    "pyomo-gdp[transform=hull]",
+    "cpsat",
+    "cfn",
+    "branch-price",
+)
+# The roots are compared where the optimum is known, on all five seeds.
+ROOT_SIZES = (10, 15, 20)
+ROOTS = ("milp-basic[relax=true]", "milp-strong[condition=together,relax=true]", "milp-strong[relax=true]")
+# The strongest method goes on where the others have stopped.
+LARGE_SIZES = (26, 30, 39)
+
+
+def built(regimes: Iterable[str], sizes: Iterable[int], seeds: Iterable[int]) -> list[Instance]:
+    return [
+        FAMILIES["small"].cells({"regime": regime, "clients": size})[0].build(seed)
+        for size in sizes
+        for regime in regimes
+        for seed in seeds
+    ]
+
+
+def tasks() -> list[Task]:
+    bound = ("scarce", "overloaded")
+    every: list[tuple[list[Instance], tuple[str, ...]]] = [(built(("loose", *bound), SIZES, [0]), METHODS)]
+    every.append((built(bound, ROOT_SIZES, range(5)), (*ROOTS, "branch-price")))
+    every.append((built(bound, LARGE_SIZES, range(5)), ("branch-price",)))
+    return [Task(instance, select(text)) for some, methods in every for instance in some for text in methods]
+
+
+def markdown(head: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
+    print("| " + " | ".join(head) + " |")
+    print("|---" + "|---:" * (len(head) - 1) + "|")
+    for row in rows:
+        print("| " + " | ".join(row) + " |")
+    print()
+
+
+def proofs(rows: list[Row]) -> None:
+    """One table a regime: seconds to the proof, or the gap after the time limit."""
+    for regime in ("loose", "scarce", "overloaded"):
+        print(f"### {regime}\n")
+        names = [f"small-{regime}-m{m}-l{l}-0" for m, l in ((10, 3), (15, 4), (20, 4), (30, 6))]
+        lines = []
+        for method in METHODS:
+            found = {row.instance: row for row in rows if row.selector == method}
+            lines.append([f"`{method}`", *(_cell(found.get(name)) for name in names)])
+        markdown(["method", *(name.removeprefix(f"small-{regime}-").removesuffix("-0") for name in names)], lines)
+
+
+def _cell(row: Row | None) -> str:
+    if row is None:
+        return "not run"
+    size = f"{row.facts['variables']:,.0f} × {row.facts['constraints']:,.0f}" if "variables" in row.facts else "-"
+    if row.status == "optimal":
+        return f"**{row.seconds:.3g} s** ({size})"
+    gap = "no bound" if row.gap is None else f"{100 * row.gap:.3g} %"
+    return f"{gap if row.status == 'time_limit' else row.status} ({size})"
+
+
+def roots(rows: list[Row]) -> None:
+    """How much of the basic model's root gap the others close, where the optimum is proved."""
+    optimum = {row.instance: row.objective for row in rows if row.status == "optimal"}
+    bound: dict[str, dict[str, float]] = {}
+    for row in rows:
+        if row.selector in ROOTS and row.bound is not None:
+            bound.setdefault(row.selector, {})[row.instance] = row.bound
+        if row.selector == "branch-price" and "root_bound" in row.facts:
+            bound.setdefault(row.selector, {})[row.instance] = row.facts["root_bound"]
+    basic = bound.get(ROOTS[0], {})
+    lines = []
+    for regime in ("scarce", "overloaded"):
+        for m, l in ((10, 3), (15, 4), (20, 4)):
+            group = f"small-{regime}-m{m}-l{l}-"
+            shared = [name for name in basic if name.startswith(group) and optimum.get(name) is not None]
+            lines.append([group.removeprefix("small-").rstrip("-"), *_closed(shared, basic, bound, optimum)])
+        every = [name for name in basic if regime in name and optimum.get(name) is not None]
+        lines.append([f"**{regime}, all {len(every)}**", *_closed(every, basic, bound, optimum)])
+    markdown(["set", "basic: gap at the root", "strong, together", "strong (default)", "branch-price"], lines)
+
+
+def _closed(
+    names: list[str], basic: dict[str, float], bound: dict[str, dict[str, float]], optimum: dict[str, float | None]
+) -> list[str]:
+    """Return the basic gap in percent of the optimum, and the share of it that each other closes: mean, and least."""
+    best = {name: float(optimum[name] or 0.0) for name in names}
+    gaps = [100 * (best[name] - basic[name]) / best[name] for name in names]
+    cells = [f"{np.mean(gaps):.1f} %"]
+    for method in (*ROOTS[1:], "branch-price"):
+        there = bound.get(method, {})
+        # Nothing to close where the basic root is the optimum already.
+        parts = [
+            100 * (there[name] - basic[name]) / (best[name] - basic[name])
+            for name in names
+            if name in there and best[name] - basic[name] > 1e-6 * best[name]
+        ]
+        cells.append(f"{np.mean(parts):.1f} % (least {min(parts):.0f})" if parts else "-")
+    return cells
+
+
+def strongest(rows: list[Row]) -> None:
+    """Branch and price on the larger sizes, all seeds."""
+    lines = []
+    for regime in ("scarce", "overloaded"):
+        for m, l in ((26, 6), (30, 6), (39, 9)):
+            group = f"small-{regime}-m{m}-l{l}-"
+            found = [row for row in rows if row.selector == "branch-price" and row.instance.startswith(group)]
+            if not found:
+                continue
+            proved = [row.seconds for row in found if row.status == "optimal"]
+            gaps = [100 * row.gap for row in found if row.status != "optimal" and row.gap is not None]
+            root = [
+                100 * (1 - row.facts["root_bound"] / row.objective)
+                for row in found
+                if "root_bound" in row.facts and row.objective
+            ]
+            lines.append(
+                [
+                    group.removeprefix("small-").rstrip("-"),
+                    f"{len(proved)} of {len(found)}",
+                    f"{min(proved):.3g} – {max(proved):.3g}" if proved else "-",
+                    " ".join(f"{gap:.2g} %" for gap in gaps) or "-",
+                    f"{np.mean(root):.2f} %" if root else "-",
+                    f"{np.median([row.facts.get('nodes', 0) for row in found]):.0f}",
+                ]
+            )
+    markdown(["set", "proved in 60 s", "seconds", "gap of the others", "gap at the root", "nodes"], lines)
+
+
+def main() -> None:
+    reader = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    reader.add_argument("folder", type=Path)
+    reader.add_argument("--jobs", type=int, default=2)
+    reader.add_argument("--tables", action="store_true")
+    chosen = reader.parse_args()
+    store, limits, wanted = Store(chosen.folder), Limits(60.0), tasks()
+    if chosen.tables:
+        found = (store.find(task.run(limits)) for task in wanted)
+        rows = [row for row in found if row is not None]
+    else:
+        rows = list(progress(sweep(wanted, store, limits, jobs=chosen.jobs), len(wanted), "running"))
+    print(f"{len(rows)} of {len(wanted)} runs; {sum(row.status == 'error' for row in rows)} errors\n", file=sys.stderr)
+    tables: tuple[Callable[[list[Row]], None], ...] = (proofs, roots, strongest)
+    for table in tables:
+        table(rows)
+
+
+if __name__ == "__main__":
+    main()
