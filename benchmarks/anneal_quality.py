@@ -61,12 +61,12 @@ def excess_of(job: Job) -> float | None:
 def optimum(seconds: float) -> None:
     """Count how often the optimum is found on every tiny instance and the small ones up to 30 clients."""
     jobs: list[Job] = [
-        ("tiny", dict(cell), seed, 1, seconds)  # type: ignore[misc]
+        ("tiny", dict(cell), seed, 1, seconds)
         for cell, seed in itertools.product(FAMILIES["tiny"].grid, range(FAMILIES["tiny"].replicates))
     ]
     for cell, seed in itertools.product(FAMILIES["small"].grid, range(FAMILIES["small"].replicates)):
         if int(cell["clients"]) <= 30:
-            jobs.append(("small", dict(cell), seed, 1, seconds))  # type: ignore[arg-type]
+            jobs.append(("small", dict(cell), seed, 1, seconds))
     found: dict[tuple[str, str, object], list[float]] = {}
     with ProcessPoolExecutor(PROCESSES) as pool:
         for job, excess in zip(jobs, pool.map(excess_of, jobs), strict=True):

@@ -85,7 +85,7 @@ def _cell(row: Row | None) -> str:
     size = f"{row.facts['variables']:,.0f} × {row.facts['constraints']:,.0f}" if "variables" in row.facts else "-"
     if row.status == "optimal":
         return f"**{row.seconds:.3g} s** ({size})"
-    gap = "no bound" if row.gap is None else f"{100 * row.gap:.3g} %"
+    gap = "no bound" if row.gap is None or row.gap > 1 else f"{100 * row.gap:.3g} %"  # one below 0 is none
     return f"{gap if row.status == 'time_limit' else row.status} ({size})"
 
 

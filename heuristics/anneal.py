@@ -4,6 +4,7 @@ Rounds of annealing follow one another, each from the best assignment so far and
 paper's instances that beat one slow cooling of the same length.
 """
 
+import itertools
 import math
 import time
 
@@ -18,10 +19,11 @@ from instances.randomness import random_words
 from instances.solution import Progress, Solution
 from instances.state import State
 
-# Temperatures, as shares of the median change that a proposal makes.
-HOT, COLD = 0.2, 0.005
+# Temperatures, as shares of the median change that a proposal makes. Rounds begin warm and hot in turn: warm ones
+# polish, hot ones leave a valley for good, which small overloaded instances need.
+HEATS, COLD = (0.2, 1.0), 0.005
 # Proposals of one round, for each client and with a floor for small instances.
-ROUND_PER_CLIENT, SHORTEST_ROUND = 10_000, 200_000
+ROUND_PER_CLIENT, SHORTEST_ROUND = 10_000, 500_000
 # Proposals between two looks at the clock.
 BATCH = 1 << 16
 JOURNAL = 1 << 18
@@ -60,6 +62,7 @@ def solve(
     round_length = max(ROUND_PER_CLIENT * instance.n_clients, SHORTEST_ROUND)
     trace = [(time.perf_counter() - begin, search.best, -math.inf)]
     made = 0
+    heats = itertools.cycle(HEATS)
 
     def time_is_left() -> bool:
         # Some proposals are made in any case: setting up may take longer than a short limit.
@@ -67,7 +70,8 @@ def solve(
 
     while (moves == 0 or made < moves) and time_is_left():
         length = min(round_length, moves - made) if moves else round_length
-        hot, cold = search.temperatures()
+        typical = search.typical_change()
+        hot, cold = next(heats) * typical, COLD * typical
         done, progress = 0, 0.0
         round_begin = time.perf_counter() - begin
         while progress < 1:
@@ -109,11 +113,10 @@ class _Search:
         self.best = self._now = self._state.objective
         self.best_home = self._state.home
 
-    def temperatures(self) -> tuple[float, float]:
-        """Return where to begin and to end, from what proposals do around here."""
+    def typical_change(self) -> float:
+        """Return what proposals do around here: the median of the changes that are not 0."""
         change = np.abs(sample_changes(self._state.arrays, self._around, self._random, 2000))
-        typical = float(np.median(change[change > 0])) if change.any() else 1.0
-        return HOT * typical, COLD * typical
+        return float(np.median(change[change > 0])) if change.any() else 1.0
 
     def batch(self, steps: int, hot: float, cold: float, progress: float, length: int) -> int:
         """Make some proposals of a round of the given length; return how many."""
