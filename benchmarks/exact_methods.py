@@ -56,7 +56,8 @@ def tasks() -> list[Task]:
     every: list[tuple[list[Instance], tuple[str, ...]]] = [(built(("loose", *bound), SIZES, [0]), METHODS)]
     every.append((built(bound, ROOT_SIZES, range(5)), (*ROOTS, "branch-price")))
     every.append((built(bound, LARGE_SIZES, range(5)), ("branch-price",)))
-    return [Task(instance, select(text)) for some, methods in every for instance in some for text in methods]
+    found = [Task(instance, select(text)) for some, methods in every for instance in some for text in methods]
+    return list({(task.instance.hash, str(task.selector)): task for task in found}.values())
 
 
 def markdown(head: Sequence[str], rows: Iterable[Sequence[str]]) -> None:

@@ -130,12 +130,12 @@ def test_relaxations_of_all_solvers_agree_and_stay_below_the_optimum(solver):
 @pytest.mark.parametrize(("regime", "clients", "servers", "seed"), [("scarce", 15, 4, 0), ("overloaded", 15, 4, 0)])
 def test_the_strong_relaxation_closes_most_of_the_gap(regime, clients, servers, seed):
     instance = small(regime, clients, servers, seed)
-    best = solve(instance, "anneal[moves=300000]").evaluation.objective
+    best = solve(instance, "branch-price", time_limit=600).evaluation.objective
     basic, together, everywhere = (
         solve(instance, f"{name}relax=true]").solution.bound
         for name in ("milp-basic[", "milp-strong[condition=together,", "milp-strong[")
     )
-    assert basic < together < everywhere <= best
+    assert basic < together < everywhere <= best * (1 + 1e-9)
     assert everywhere - basic > 0.8 * (best - basic)
 
 
