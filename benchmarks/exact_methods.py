@@ -126,7 +126,7 @@ def _closed(
             for name in names
             if name in there and best[name] - basic[name] > 1e-6 * best[name]
         ]
-        cells.append(f"{np.mean(parts):.1f} % (least {min(parts):.0f})" if parts else "-")
+        cells.append(f"{np.mean(parts):.1f} % (least {round(min(parts))})" if parts else "-")
     return cells
 
 

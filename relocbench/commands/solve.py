@@ -81,9 +81,13 @@ def run(
             }
         )
     else:
+        from relocbench.runs import gap
+
+        missing = gap(stored.objective, stored.bound)
         print(
             f"{stored.method}: {stored.status}, Y = {cost.y:.6g} (Y1 {cost.y1:.6g} + Y2 {cost.y2:.6g}), "
             f"ΣD = {cost.objective:.8g}, least θ = {cost.theta.min():.3g}, {result.seconds:.3g} s"
+            + (f", bound {stored.bound:.8g} (gap {missing:.2%})" if missing else "")
             + (f", in {out}" if out else "")
         )
 
