@@ -25,6 +25,7 @@ from instances.solution import Progress, Solution
 
 CONTENTS_AT_ONCE = 15  # a server, an iteration
 CLOSE = 0.005  # how near the bound is to the value of the linear program when its prices are taken as they are
+MOST_NODES = 10**15  # of any search: no time limit is that long
 QUICK_NODES = 200_000  # of a search whose failure costs little
 ROUNDINGS = 10  # of each point, into assignments
 # Prices come from a linear program solved to 1e-7: a content that looks better by less is not.
@@ -127,7 +128,8 @@ class _Search:
                 for child in children:
                     heapq.heappush(open_nodes, child)
         except _OutOfTimeError:
-            self.proof.raise_bound(min(open_nodes[0].bound, self.proof.cost))
+            # The node at hand may have got a better bound than others that are still open.
+            self.proof.raise_bound(min(self.proof.cost, *(node.bound for node in open_nodes)))
             return
         self.finished = True
         self.proof.raise_bound(self.proof.cost)
@@ -186,7 +188,8 @@ class _Search:
                     if worth < -PRICE_TOLERANCE * max(1.0, abs(point.value)):
                         more += self.master.add(l, content)
             # A margin for the rounding of the sums.
-            shown = float(prices.client_price.sum() + least.sum()) - 1e-9 * max(1.0, self.proof.cost)
+            size = max(1.0, self.proof.cost, 1e-3 * float(np.abs(prices.client_price).sum() + np.abs(least).sum()))
+            shown = float(prices.client_price.sum() + least.sum()) - 1e-9 * size
             if shown > bound:
                 bound = shown
             if shown > self._centre_bound:
@@ -198,7 +201,7 @@ class _Search:
     def _search(self, prices: Prices, inside: Flags, outside: Flags, limit: float) -> Found:
         """Search the best contents, as long as there is time."""
         begin = time.perf_counter()
-        most_nodes = int(self._left() * self._speed) + 1000
+        most_nodes = int(min(self._left() * self._speed, MOST_NODES)) + 1000
         found = best_contents(prices, inside, outside, limit=limit, most=CONTENTS_AT_ONCE, most_nodes=most_nodes)
         if (seconds := time.perf_counter() - begin) > 0.1:
             self._speed = found.nodes / seconds

@@ -148,6 +148,10 @@ class Master:
         highs.setOptionValue("time_limit", highs.getRunTime() + seconds)
         highs.run()
         status = highs.getModelStatus()
+        if status not in (self._optimal, self._too_late):
+            highs.clearSolver()  # once more, without the basis that led nowhere
+            highs.run()
+            status = highs.getModelStatus()
         if status == self._too_late:
             return None
         if status != self._optimal:

@@ -206,7 +206,7 @@ def _search(
                 theta = _share(p, stored, load)
                 if depth == 0 or tried[depth - 1] == 1:
                     if interval == 0:
-                        here = theta == 1.0
+                        here = last or theta == 1.0  # where everybody fits, a sum may still be a rounding above
                     else:
                         here = theta < 1.0 and (last or theta > span.low) and theta <= span.high
                     value = fixed + theta * local

@@ -75,6 +75,11 @@ def choose_scales(linear: Linearisation, cost: float, error: float) -> Scales:
         steepest = max(linear.detour, float(linear.server_delay.max(initial=0.0)))
         share = min(max(0, _bits(steepest * float(linear.publications.sum()) / allowed)), SHARE_BITS)
     terms = linear.n_clients + len(linear.sender)
+    # What no sum of coefficients exceeds, be the assignment ever so bad: 64 bits must hold that, too.
+    largest = float((linear.weight[:, None] * linear.client_delay).max(axis=1).sum())
+    largest += linear.detour * float(linear.publications.sum())
+    largest += float(linear.pair_weight.sum()) * float(linear.server_delay.max(initial=0.0)) * linear.n_servers
+    cost = max(cost, largest)
     return Scales(scale_exponent(allowed, terms, cost, MOST_BITS - share), share, whole_exponent(loads, room))
 
 
@@ -176,7 +181,7 @@ class _Builder:
         self.spool = down(linear.spool, scales.load).tolist()
         self.demand = down(linear.demand, scales.load).tolist()
         # Room beyond all there is to hold is no room worth a bit.
-        most_stored, most_computed = linear.spool.sum() + 1, linear.demand.sum() + 1
+        most_stored, most_computed = 2 * linear.spool.sum(), 2 * linear.demand.sum()
         self.storage = up(np.minimum(linear.storage, most_stored), scales.load + scales.share).tolist()
         self.compute = up(np.minimum(linear.compute, most_computed), scales.load + scales.share).tolist()
         self.pairs = list(
@@ -231,12 +236,15 @@ class _Builder:
             model.add_max_equality(loaded, [*opened, 0])
             stored = self.weighted_sum(opened, self.spool)
             computed = self.weighted_sum([self.at[m][l] for m in self.clients], self.demand)
-            limits = [
-                self._quotient(self.storage[l], stored, sum(self.spool)),
-                self._quotient(self.compute[l], computed, sum(self.demand)),
-            ]
-            for limit in limits:
-                model.add(self.share[l] <= limit + 1).only_enforce_if(loaded)
+            for capacity, load, most in (
+                (self.storage[l], stored, sum(self.spool)),
+                (self.compute[l], computed, sum(self.demand)),
+            ):
+                # A load that is rounded down to nothing says nothing about the share.
+                some = model.new_bool_var("")
+                model.add(load >= 1).only_enforce_if(some)
+                model.add(load <= 0).only_enforce_if(~some)
+                model.add(self.share[l] <= self._quotient(capacity, load, most) + 1).only_enforce_if(some)
             if not self.linear.cloud_is_far:
                 self._hold_above(l, loaded)
 
@@ -253,8 +261,8 @@ class _Builder:
         linear, scales, model = self.linear, self.scales, self.model
         spool, demand = up(linear.spool, scales.load).tolist(), up(linear.demand, scales.load).tolist()
         shift = scales.load + scales.share
-        storage = int(down(min(linear.storage[l], linear.spool.sum() + 1), shift))
-        compute = int(down(min(linear.compute[l], linear.demand.sum() + 1), shift))
+        storage = int(down(min(linear.storage[l], 2 * linear.spool.sum()), shift))
+        compute = int(down(min(linear.compute[l], 2 * linear.demand.sum()), shift))
         stored = self.weighted_sum([self.open[n, l] for n in range(len(spool))], spool)
         computed = self.weighted_sum([self.at[m][l] for m in self.clients], demand)
         limits = [self._quotient(storage, stored, sum(spool)), self._quotient(compute, computed, sum(demand))]

@@ -5,10 +5,10 @@ import numpy.typing as npt
 from instances.compiled import compiled
 from instances.groups import IntArray
 from instances.instance import Instance
-from instances.state import State, StateArrays, move_apply, move_delta
+from instances.state import State, StateArrays, move_apply, move_delta, state_objective
 
-# Steps must gain more than running sums are off.
-LEAST_GAIN = 1e-9
+# Steps must gain more than running sums are off, as a share of the cost; else they could go round in circles.
+LEAST_GAIN = 1e-10
 
 
 def descend(instance: Instance, home: npt.ArrayLike) -> IntArray:
@@ -21,11 +21,12 @@ def descend(instance: Instance, home: npt.ArrayLike) -> IntArray:
 @compiled
 def _descend(s: StateArrays) -> None:
     clients, servers = len(s.home), len(s.server)
+    least_gain = LEAST_GAIN * abs(state_objective(s))
     better = True
     while better:
         better = False
         for m in range(clients):
-            best, where = -LEAST_GAIN, -1
+            best, where = -least_gain, -1
             for l in range(servers):
                 change = move_delta(s, m, l)
                 if change < best:
@@ -40,7 +41,7 @@ def _descend(s: StateArrays) -> None:
                     continue
                 first = move_delta(s, m, there)
                 move_apply(s, m, there)
-                if first + move_delta(s, r, here) < -LEAST_GAIN:
+                if first + move_delta(s, r, here) < -least_gain:
                     move_apply(s, r, here)
                     better = True
                 else:

@@ -174,6 +174,8 @@ def run_scip(model: Any, proof: Proof, settings: Settings, started: bool) -> tup
             "misc/catchctrlc": False,
             "numerics/feastol": SCIP_FEASIBILITY,
             "constraints/nonlinear/tightenlpfeastol": False,
+            # SCIP 10 presolves some models with a near cloud into wrong ones, or calls them infeasible.
+            "constraints/nonlinear/maxprerounds": 0,
             "randomization/randomseedshift": settings.seed % MOST_SEED,
         }
     )
@@ -207,13 +209,11 @@ def run_scip(model: Any, proof: Proof, settings: Settings, started: bool) -> tup
     scip.optimizeNogil()
     listener.raise_error()
 
+    if scip.getStatus() == "infeasible":  # the cut-off is above the cost of the start, so there is something below it
+        raise ArithmeticError("SCIP calls a model infeasible that every assignment satisfies")
     if scip.getNSols():
         proof.offer_shares(shares())
     proof.raise_bound(bound())
-    beaten = started and scip.getStatus() == "infeasible"
-    if beaten:
-        # Nothing below the cut-off, which is above the cost of the start.
-        proof.raise_bound(proof.cost)
     facts = {
         "variables": float(scip.getNVars(transformed=False)),
         "constraints": float(scip.getNConss(transformed=False)),
@@ -223,7 +223,7 @@ def run_scip(model: Any, proof: Proof, settings: Settings, started: bool) -> tup
     root = scip.getDualboundRoot()
     if not scip.isInfinity(abs(root)):
         facts["root_bound"] = float(root)
-    return beaten or scip.getStatus() == "optimal", facts
+    return scip.getStatus() == "optimal", facts
 
 
 def run_highs(model: Any, proof: Proof, settings: Settings, started: bool) -> tuple[bool, dict[str, float]]:

@@ -36,7 +36,10 @@ def scale_exponent(error: float, terms: int, largest: float, bits: int) -> int:
 
 def down(values: npt.ArrayLike, exponent: int) -> WholeArray:
     """Return the floats in units of ``2^-exponent``, rounded down."""
-    return np.floor(np.ldexp(np.asarray(values, np.float64), exponent)).astype(np.int64)
+    scaled = np.floor(np.ldexp(np.asarray(values, np.float64), exponent))
+    if (np.abs(scaled) >= 2.0**62).any():
+        raise OverflowError(f"a number is too large for a scale of 2^{exponent}")
+    return scaled.astype(np.int64)
 
 
 def up(values: npt.ArrayLike, exponent: int) -> WholeArray:

@@ -1,3 +1,5 @@
+import dataclasses
+
 import numpy as np
 import pytest
 
@@ -5,8 +7,11 @@ from formulations import branch_price
 from formulations.content_master import Master
 from formulations.contents import best_contents
 from formulations.linearisation import linearise
+from formulations.local_search import descend
 from instances.evaluation import evaluate
 from instances.families import FAMILIES
+from instances.groups import Groups
+from instances.instance import Instance
 from relocbench.solving import solve
 from tests.samples import KINDS, random_home, random_instance
 
@@ -87,3 +92,65 @@ def test_the_log_is_printed_only_where_asked_for(capfd):
     assert capfd.readouterr() == ("", "")
     branch_price.solve(instance, seed=0, time_limit=60, log=True)
     assert "node 1" in capfd.readouterr().out
+
+
+def test_the_bound_holds_whenever_the_time_ends(monkeypatch):
+    """The clock is stopped at every look at it; incumbents are poor, so that there is much to branch on."""
+    looks = {"made": 0, "most": 10**9}
+
+    def left(self):
+        looks["made"] += 1
+        if looks["made"] > looks["most"]:
+            raise branch_price._OutOfTimeError
+        return 60.0
+
+    monkeypatch.setattr(branch_price._Search, "_left", left)
+    monkeypatch.setattr(branch_price._Search, "_round", lambda self, point, allowed: None)
+    monkeypatch.setattr(branch_price, "descend", lambda instance, home: np.asarray(home))
+    instance = random_instance(4)
+    least = solve(instance, "enumerate").evaluation.objective
+    whole = branch_price.solve(instance, seed=0, time_limit=60)
+    assert whole.facts["nodes"] > 2
+    total = looks["made"]
+    for most in range(1, total, max(1, total // 60)):
+        looks.update(made=0, most=most)
+        assert branch_price.solve(instance, seed=0, time_limit=60).bound <= least + 1e-6
+
+
+def test_a_server_that_holds_everything_to_the_last_bit_is_not_lost():
+    """The capacities are the sums, in one order of summation; the search sums in another."""
+    rng = np.random.default_rng(0)
+    for _ in range(40):
+        clients = int(rng.integers(3, 6))
+        spool = rng.integers(1, 12, clients) / 10
+        topics = Groups.of([[m] for m in range(clients)])
+        instance = Instance(
+            cloud_delay=5.0,
+            delay_per_km=0.1,
+            server_x=[0.0, 10.0],
+            server_y=[0.0, 0.0],
+            storage=[spool.sum(), 0.1],
+            compute=[spool.sum(), 0.1],
+            client_x=rng.uniform(0, 10, clients),
+            client_y=np.zeros(clients),
+            spool=spool,
+            publishers=topics,
+            subscribers=Groups.of([[(m + 1) % clients] for m in range(clients)]),
+        )
+        result = solve(instance, "branch-price")
+        assert result.evaluation.objective == pytest.approx(solve(instance, "enumerate").evaluation.objective)
+        assert result.solution.status == "optimal"
+
+
+def test_large_delays_do_not_keep_the_descent_going_round_in_circles():
+    instance = random_instance(27)
+    slow = dataclasses.replace(
+        instance,
+        cloud_delay=1e7 * instance.cloud_delay,
+        delay_per_km=1e7 * instance.delay_per_km,
+        client_server_delay=None if instance.client_server_delay is None else 1e7 * instance.client_server_delay,
+        server_server_delay=None if instance.server_server_delay is None else 1e7 * instance.server_server_delay,
+    )
+    for seed in range(20):
+        home = descend(slow, random_home(slow, seed))
+        assert evaluate(slow, home).objective <= evaluate(slow, random_home(slow, seed)).objective

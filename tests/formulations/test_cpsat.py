@@ -12,6 +12,8 @@ from formulations.proof import slack
 from formulations.rounding import lower_bound
 from instances.evaluation import evaluate
 from instances.families import family
+from instances.groups import Groups
+from instances.instance import Instance
 from instances.solution import Solution
 from relocbench.solving import solve as run
 from tests.samples import KINDS, random_home, random_instance, worked_example
@@ -117,3 +119,37 @@ def test_says_how_large_the_model_is():
     facts = solve(worked_example(), seed=0, time_limit=10).facts
     assert facts["variables"] > facts["binaries"] >= 8
     assert facts["constraints"] > 4
+
+
+@pytest.mark.parametrize("spool", [4000.0, 20000.0])
+def test_a_load_that_is_rounded_to_nothing_does_not_limit_a_share(spool):
+    """A topic so small beside another that its spool is 0 in whole numbers fits into a server all the same."""
+    instance = Instance(
+        cloud_delay=5.0,
+        delay_per_km=0.1,
+        server_x=np.zeros(2),
+        server_y=np.zeros(2),
+        storage=[1.5, 1.5],
+        compute=[1e6, 1e6],
+        client_x=np.zeros(3),
+        client_y=np.zeros(3),
+        spool=[spool, 1.0],
+        publishers=Groups.of([[0, 1], [2]]),
+        subscribers=Groups.of([[0, 1], [0]]),
+        client_server_delay=[[0, 1], [1, 0], [0, 1.2]],
+        server_server_delay=[[0, 1], [1, 0]],
+    )
+    result = run(instance, "cpsat")
+    assert result.solution.status == "optimal"
+    assert result.evaluation.objective == pytest.approx(run(instance, "enumerate").evaluation.objective)
+
+
+@pytest.mark.parametrize(("delays", "cloud"), [(0.01, 1.0), (1.0, 60.0), (1.0, 1000.0)])
+def test_a_distant_cloud_does_not_overflow(delays, cloud):
+    instance = family("tiny").cells({"regime": "overloaded", "shape": "plain"})[0].build(2)
+    far = dataclasses.replace(
+        instance, delay_per_km=delays * instance.delay_per_km, cloud_delay=cloud * instance.cloud_delay
+    )
+    result = run(far, "cpsat", time_limit=120)
+    assert result.evaluation.objective == pytest.approx(run(far, "enumerate").evaluation.objective)
+    assert result.solution.status == "optimal"
