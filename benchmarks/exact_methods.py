@@ -13,7 +13,7 @@ from pathlib import Path
 
 import numpy as np
 
-from instances.families import FAMILIES
+from instances.families import FAMILIES, SMALL_SIZES
 from instances.instance import Instance
 from relocbench.methods import select
 from relocbench.runs import Row, Store
@@ -40,6 +40,11 @@ ROOT_SIZES = (10, 15, 20)
 ROOTS = ("milp-basic[relax=true]", "milp-strong[condition=together,relax=true]", "milp-strong[relax=true]")
 # The strongest method goes on where the others have stopped.
 LARGE_SIZES = (26, 30, 39)
+
+
+def name(regime: str, clients: int) -> str:
+    """Return what the instances of a cell are called, without their seeds."""
+    return f"small-{regime}-m{clients}-l{dict(SMALL_SIZES)[clients]}"
 
 
 def built(regimes: Iterable[str], sizes: Iterable[int], seeds: Iterable[int]) -> list[Instance]:
@@ -72,12 +77,12 @@ def proofs(rows: list[Row]) -> None:
     """One table a regime: seconds to the proof, or the gap after the time limit."""
     for regime in ("loose", "scarce", "overloaded"):
         print(f"### {regime}\n")
-        names = [f"small-{regime}-m{m}-l{l}-0" for m, l in ((10, 3), (15, 4), (20, 4), (30, 6))]
+        cells = [name(regime, clients) for clients in SIZES]
         lines = []
         for method in METHODS:
             found = {row.instance: row for row in rows if row.selector == method}
-            lines.append([f"`{method}`", *(_cell(found.get(name)) for name in names)])
-        markdown(["method", *(name.removeprefix(f"small-{regime}-").removesuffix("-0") for name in names)], lines)
+            lines.append([f"`{method}`", *(_cell(found.get(f"{cell}-0")) for cell in cells)])
+        markdown(["method", *(cell.removeprefix(f"small-{regime}-") for cell in cells)], lines)
 
 
 def _cell(row: Row | None) -> str:
@@ -102,11 +107,11 @@ def roots(rows: list[Row]) -> None:
     basic = bound.get(ROOTS[0], {})
     lines = []
     for regime in ("scarce", "overloaded"):
-        for m, l in ((10, 3), (15, 4), (20, 4)):
-            group = f"small-{regime}-m{m}-l{l}-"
-            shared = [name for name in basic if name.startswith(group) and optimum.get(name) is not None]
-            lines.append([group.removeprefix("small-").rstrip("-"), *_closed(shared, basic, bound, optimum)])
-        every = [name for name in basic if regime in name and optimum.get(name) is not None]
+        for clients in ROOT_SIZES:
+            cell = name(regime, clients)
+            shared = [each for each in basic if each.startswith(f"{cell}-") and optimum.get(each) is not None]
+            lines.append([cell.removeprefix("small-"), *_closed(shared, basic, bound, optimum)])
+        every = [each for each in basic if regime in each and optimum.get(each) is not None]
         lines.append([f"**{regime}, all {len(every)}**", *_closed(every, basic, bound, optimum)])
     markdown(["set", "basic: gap at the root", "strong, together", "strong (default)", "branch-price"], lines)
 
@@ -134,9 +139,9 @@ def strongest(rows: list[Row]) -> None:
     """Branch and price on the larger sizes, all seeds."""
     lines = []
     for regime in ("scarce", "overloaded"):
-        for m, l in ((26, 6), (30, 6), (39, 9)):
-            group = f"small-{regime}-m{m}-l{l}-"
-            found = [row for row in rows if row.selector == "branch-price" and row.instance.startswith(group)]
+        for clients in LARGE_SIZES:
+            cell = name(regime, clients)
+            found = [row for row in rows if row.selector == "branch-price" and row.instance.startswith(f"{cell}-")]
             if not found:
                 continue
             proved = [row.seconds for row in found if row.status == "optimal"]
@@ -148,7 +153,7 @@ def strongest(rows: list[Row]) -> None:
             ]
             lines.append(
                 [
-                    group.removeprefix("small-").rstrip("-"),
+                    cell.removeprefix("small-"),
                     f"{len(proved)} of {len(found)}",
                     f"{min(proved):.3g} – {max(proved):.3g}" if proved else "-",
                     " ".join(f"{gap:.2g} %" for gap in gaps) or "-",

@@ -4,10 +4,8 @@ The linear program of :mod:`formulations.content_master` knows of each content i
 capacities is relaxed but that a server may hold a mixture of contents.
 """
 
-import heapq
-import itertools
 import time
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
@@ -17,7 +15,7 @@ from formulations.content_master import Master, Point
 from formulations.contents import Flags, Found, Prices, best_contents
 from formulations.linearisation import linearise
 from formulations.local_search import descend
-from formulations.proof import Proof, slack
+from formulations.proof import OutOfTimeError, Proof, slack
 from instances.evaluation import evaluate
 from instances.groups import FloatArray
 from instances.instance import Instance
@@ -74,18 +72,13 @@ def solve(
     return proof.solution(search.finished, facts)
 
 
-@dataclass(order=True)
+@dataclass(eq=False)
 class _Node:
     """Assignments with the homes that are allowed (``M×L``), none of which costs less than the bound."""
 
     bound: float
-    number: int
-    allowed: Flags = field(compare=False)
-    prices: Point = field(compare=False)  # good ones to begin with
-
-
-class _OutOfTimeError(Exception):
-    """The deadline has passed."""
+    allowed: Flags
+    prices: Point  # good ones to begin with
 
 
 class _Search:
@@ -97,7 +90,6 @@ class _Search:
         self.searched = 0  # sets looked at in all searches for contents
         self.root_bound = -np.inf
         self.finished = False
-        self._numbers = itertools.count()
         self._speed = 1e7  # sets a second, until measured
         # Of the node at hand: the prices with the best bound, that bound, and the least value for each server.
         self._centre = self._guess()
@@ -108,28 +100,23 @@ class _Search:
         """Branch until nothing is left, or no time."""
         model = self.model
         everywhere = np.ones((model.n_clients, model.n_servers), np.bool_)
-        # Nothing processed or sent costs less than nothing.
-        trivial = float((model.weight[:, None] * model.client_delay).min(axis=1).sum())
         self.proof.offer(descend(self.instance, self.proof.home))
-        open_nodes = [_Node(trivial, next(self._numbers), everywhere, self._guess())]
+        open_nodes = [_Node(model.least_distance_cost, everywhere, self._guess())]
         for inside in np.eye(model.n_clients, dtype=np.bool_):
             for l in range(model.n_servers):
                 self.master.add(l, inside)
         try:
             while open_nodes:
-                self.proof.raise_bound(min(open_nodes[0].bound, self.proof.cost))
-                node = heapq.heappop(open_nodes)
-                if node.bound >= self.proof.cost - slack(self.proof.cost):
+                node = min(open_nodes, key=lambda each: each.bound)
+                self.proof.raise_bound_of_better(node.bound)
+                if self.proof.closes(node.bound):
                     break  # the least of all
-                heapq.heappush(open_nodes, node)  # still open if the time ends now
                 children = self._explore(node)
-                open_nodes.remove(node)
-                heapq.heapify(open_nodes)
-                for child in children:
-                    heapq.heappush(open_nodes, child)
-        except _OutOfTimeError:
+                open_nodes.remove(node)  # not before: if the time ends, it is still open
+                open_nodes += children
+        except OutOfTimeError:
             # The node at hand may have got a better bound than others that are still open.
-            self.proof.raise_bound(min(self.proof.cost, *(node.bound for node in open_nodes)))
+            self.proof.raise_bound_of_better(min(node.bound for node in open_nodes))
             return
         self.finished = True
         self.proof.raise_bound(self.proof.cost)
@@ -144,14 +131,14 @@ class _Search:
             self._add_homes(allowed)
             point = self.master.solve(allowed, self._left())
             if point is None:
-                raise _OutOfTimeError
+                raise OutOfTimeError
             self._round(point, allowed)
             bound, more = self._generate(point, allowed)
             if bound > node.bound:
                 node.bound = bound
                 if root:
                     self.root_bound = bound
-                    self.proof.raise_bound(min(bound, self.proof.cost))
+                    self.proof.raise_bound_of_better(bound)
             if self.log:
                 print(
                     f"{self.proof.seconds:8.1f} s  node {self.nodes}  value {point.value:.6f}  bound {node.bound:.6f}  "
@@ -159,7 +146,7 @@ class _Search:
                     f"homes left {int(allowed.sum())}",
                     flush=True,
                 )
-            if node.bound >= self.proof.cost - slack(self.proof.cost):
+            if self.proof.closes(node.bound):
                 return []
             if more:
                 continue
@@ -251,7 +238,7 @@ class _Search:
         there[client] = False
         there[client, server] = True
         elsewhere[client, server] = False
-        return [_Node(node.bound, next(self._numbers), each, self._centre) for each in (there, elsewhere)]
+        return [_Node(node.bound, each, self._centre) for each in (there, elsewhere)]
 
     def _guess(self) -> Point:
         """Return prices to begin with: what each client costs now, as far as it can be told apart from the others."""
@@ -284,7 +271,7 @@ class _Search:
     def _left(self) -> float:
         left = self.deadline - time.perf_counter()
         if left <= 0:
-            raise _OutOfTimeError
+            raise OutOfTimeError
         return left
 
 

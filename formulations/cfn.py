@@ -8,11 +8,11 @@ import numpy.typing as npt
 
 from formulations.availability import require
 from formulations.cfn_levels import Levels
-from formulations.cfn_network import Labels, Network, OutOfTimeError, build
+from formulations.cfn_network import Labels, Network, build
 from formulations.cfn_process import StuckError, search
 from formulations.linearisation import linearise
 from formulations.local_search import descend
-from formulations.proof import Proof, slack
+from formulations.proof import OutOfTimeError, Proof, slack
 from formulations.rounding import lower_bound, scale_exponent, upper_limit
 from instances.groups import IntArray
 from instances.instance import Instance
@@ -57,7 +57,7 @@ def solve(
     proof = Proof(instance, start, on_progress)
     run = _Run(proof, proof.begin + time_limit, seed, log)
     linear = linearise(instance)
-    least = float((linear.weight * linear.client_delay.min(axis=1)).sum())
+    least = linear.least_distance_cost
     terms = linear.n_clients + len(linear.sender)
     several = Levels(linear, max(levels, 1))
     _improve(proof, proof.home)
@@ -71,7 +71,7 @@ def solve(
             break
         run.facts["levels"] = float(several.count())
         found = run.minimise(network, labels, exponent)
-        if not found or proof.bound >= proof.cost - slack(proof.cost):
+        if not found or proof.proved:
             break
         _improve(proof, found[-1])
         if not several.split(found[-1]):
@@ -122,8 +122,8 @@ class _Run:
                 found.append(labels.server[event.values[: proof.instance.n_clients]].astype(np.int32))
                 proof.offer(found[-1])
             if event.bound is not None:
-                # Homes that are excluded, or no better than the best, are covered by the best cost.
-                proof.raise_bound(min(lower_bound(event.bound, exponent), proof.cost))
+                # Homes that are excluded are no better than the best.
+                proof.raise_bound_of_better(lower_bound(event.bound, exponent))
             if event.finished:
                 self.facts["nodes"] += event.nodes
                 if event.values is None:

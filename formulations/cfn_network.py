@@ -21,14 +21,11 @@ import numpy as np
 
 from formulations.cfn_levels import Levels
 from formulations.linearisation import Linearisation
+from formulations.proof import OutOfTimeError
 from formulations.rounding import WholeArray, down
 from instances.groups import FloatArray, IntArray
 
 FORBIDDEN = -1
-
-
-class OutOfTimeError(Exception):
-    """The network could not be built before the deadline."""
 
 
 @dataclass

@@ -10,9 +10,9 @@ import numpy as np
 import numpy.typing as npt
 
 from formulations.availability import require
-from formulations.cpsat_model import Model, OutOfTimeError, Scales, build, choose_scales
+from formulations.cpsat_model import Model, Scales, build, choose_scales
 from formulations.linearisation import linearise
-from formulations.proof import Proof, slack
+from formulations.proof import OutOfTimeError, Proof, slack
 from formulations.rounding import lower_bound, upper_limit
 from instances.evaluation import evaluate
 from instances.groups import IntArray, frozen
@@ -54,10 +54,9 @@ def solve(
     deadline = proof.begin + time_limit
     linear = linearise(instance)
     settings = _Settings(seed, threads, presolve, log)
-    least = float((linear.weight * linear.client_delay.min(axis=1)).sum())
     facts: dict[str, float] = {}
     known: list[IntArray] = []
-    for error, rounds in ((slack(least) / 2, ROUNDS), (0.0, math.inf)):
+    for error, rounds in ((slack(linear.least_distance_cost) / 2, ROUNDS), (0.0, math.inf)):
         scales = choose_scales(linear, proof.cost, error)
         try:
             model = build(linear, scales, upper_limit(proof.cutoff, scales.objective), conditioned, deadline)
@@ -68,7 +67,7 @@ def solve(
             model.learn(home, evaluate(instance, home).theta)
         while len(known) < rounds:
             found = _run(model, scales, proof, facts, deadline, settings)
-            if found is None or _proved(proof):
+            if found is None or proof.proved:
                 return proof.solution(False, facts)
             model.learn(found, evaluate(instance, found).theta)
             known.append(found)
@@ -81,10 +80,6 @@ class _Settings:
     threads: int
     presolve: bool
     log: bool
-
-
-def _proved(proof: Proof) -> bool:
-    return proof.bound >= proof.cost - slack(proof.cost)
 
 
 def _run(
@@ -104,8 +99,8 @@ def _run(
         return frozen([[value(variable) for variable in row].index(True) for row in model.at], np.int32)
 
     def follow_bound(bound: float) -> None:
-        # Homes that were excluded, or are dearer than the best, are covered by the best cost.
-        proof.raise_bound(min(lower_bound(bound, scales.objective), proof.cost))
+        # Homes that were excluded are no better than the best.
+        proof.raise_bound_of_better(lower_bound(bound, scales.objective))
 
     model.hint(proof.home)
     solver = cp_model.CpSolver()

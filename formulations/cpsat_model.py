@@ -20,7 +20,6 @@ that both neighbours on the grid are allowed, of which one costs no more. Either
 publication, and by what a rounding of the loads makes of ``θ``, which is nothing where spools are whole.
 """
 
-import math
 import time
 from dataclasses import dataclass
 from typing import Any
@@ -28,7 +27,8 @@ from typing import Any
 import numpy as np
 
 from formulations.linearisation import Linearisation
-from formulations.rounding import FLOAT_ERROR, down, scale_exponent, up, whole_exponent
+from formulations.proof import OutOfTimeError
+from formulations.rounding import FLOAT_ERROR, bits_of, down, scale_exponent, up, whole_exponent
 from instances.groups import FloatArray, IntArray
 
 # The objective, and products of a load and a share, stay below this many bits: CP-SAT's own sums need room up to 63.
@@ -37,10 +37,6 @@ SHARE_BITS = 28
 # Loads that are not whole are rounded to this many bits. More make propagation creep: bounds then move by single units
 # for seconds, past the time limit. What is lost is given back by Model.learn.
 LOAD_BITS = 12
-
-
-class OutOfTimeError(Exception):
-    """The model could not be built before the deadline."""
 
 
 @dataclass(frozen=True)
@@ -69,11 +65,11 @@ def choose_scales(linear: Linearisation, cost: float, error: float) -> Scales:
     """
     allowed = max(error / 2, 1e-300)
     loads = np.concatenate([linear.spool, linear.demand])
-    room = LOAD_BITS - _bits(float(max(linear.spool.sum(), linear.demand.sum())))
+    room = LOAD_BITS - bits_of(float(max(linear.spool.sum(), linear.demand.sum())))
     share = 0
     if not linear.surely_local.all():
         steepest = max(linear.detour, float(linear.server_delay.max(initial=0.0)))
-        share = min(max(0, _bits(steepest * float(linear.publications.sum()) / allowed)), SHARE_BITS)
+        share = min(max(0, bits_of(steepest * float(linear.publications.sum()) / allowed)), SHARE_BITS)
     terms = linear.n_clients + len(linear.sender)
     # What no sum of coefficients exceeds, be the assignment ever so bad: 64 bits must hold that, too.
     largest = float((linear.weight[:, None] * linear.client_delay).max(axis=1).sum())
@@ -81,10 +77,6 @@ def choose_scales(linear: Linearisation, cost: float, error: float) -> Scales:
     largest += float(linear.pair_weight.sum()) * float(linear.server_delay.max(initial=0.0)) * linear.n_servers
     cost = max(cost, largest)
     return Scales(scale_exponent(allowed, terms, cost, MOST_BITS - share), share, whole_exponent(loads, room))
-
-
-def _bits(value: float) -> int:
-    return math.ceil(math.log2(value)) if value > 0 else 0
 
 
 @dataclass(frozen=True)

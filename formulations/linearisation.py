@@ -8,8 +8,10 @@ and the loads of a server as ``a_l = Σ_n u_n·max_{m∈P_n} x[m,l]`` and ``v_l 
 """
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
+import numpy.typing as npt
 
 from instances.groups import FloatArray, IntArray, frozen
 from instances.instance import PUBLISHES, SUBSCRIBES, Instance
@@ -68,7 +70,7 @@ class Linearisation:
         """``L``."""
         return len(self.storage)
 
-    @property
+    @cached_property
     def client_topics(self) -> tuple[tuple[int, ...], ...]:
         """For each client the loading topics (indices into ``spool``) that it publishes to."""
         topics: list[list[int]] = [[] for _ in range(self.n_clients)]
@@ -77,7 +79,7 @@ class Linearisation:
                 topics[m].append(n)
         return tuple(map(tuple, topics))
 
-    @property
+    @cached_property
     def largest_share(self) -> FloatArray:
         """``min(1, A_l/U_m, B_l/U_m)``: more than this of a client's messages no home can process (``M×L``)."""
         room = np.minimum(self.storage, self.compute)[None, :]
@@ -86,12 +88,18 @@ class Linearisation:
         np.divide(room, demand, out=share, where=demand > room)
         return share
 
-    @property
-    def surely_local(self) -> IntArray:
+    @cached_property
+    def surely_local(self) -> npt.NDArray[np.bool_]:
         """The servers that process everything themselves whatever their clients: ``θ_l = 1`` (mask)."""
         most_stored, most_computed = self.spool.sum(), self.demand.sum()
         safely = 1 + 1e-9  # the sums are rounded
-        return (self.storage >= most_stored * safely) & (self.compute >= most_computed * safely)  # type: ignore[no-any-return]
+        mask: npt.NDArray[np.bool_] = (self.storage >= most_stored * safely) & (self.compute >= most_computed * safely)
+        return mask
+
+    @property
+    def least_distance_cost(self) -> float:
+        """What the clients' own delays cost at least: a bound on ``ΣD``, as nothing costs less than nothing."""
+        return float((self.weight * self.client_delay.min(axis=1)).sum())
 
 
 def linearise(instance: Instance) -> Linearisation:

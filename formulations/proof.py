@@ -19,6 +19,10 @@ from instances.solution import Progress, Solution
 TOLERANCE = 1e-6
 
 
+class OutOfTimeError(Exception):
+    """The deadline came before what was to be done was done."""
+
+
 def slack(cost: float) -> float:
     """Return by how much a solver's number may be off a cost."""
     return TOLERANCE * max(1.0, abs(cost))
@@ -71,6 +75,19 @@ class Proof:
     def offer_shares(self, shares: npt.ArrayLike) -> float:
         """Take note of the assignment nearest to a solver's ``x`` (``M×L``, perhaps not quite integral)."""
         return self.offer(np.asarray(shares).argmax(axis=1))
+
+    @property
+    def proved(self) -> bool:
+        """Whether the bound shows that nothing is better than the best homes."""
+        return self.closes(self.bound)
+
+    def closes(self, bound: float) -> bool:
+        """Tell whether nothing that costs at least this much is better than the best homes."""
+        return bound >= self.cost - slack(self.cost)
+
+    def raise_bound_of_better(self, bound: float) -> None:
+        """Take note of a lower bound on all assignments better than the best homes; the others cost as much."""
+        self.raise_bound(min(bound, self.cost))
 
     def raise_bound(self, bound: float) -> None:
         """Take note of a lower bound that the solver claims; weaker ones and nonsense (nan, inf) are passed over."""

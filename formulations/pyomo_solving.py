@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from formulations.linearisation import Linearisation, linearise
-from formulations.proof import Proof
+from formulations.proof import OutOfTimeError, Proof
 from instances.evaluation import evaluate
 from instances.groups import FloatArray
 from instances.solution import Solution
@@ -24,10 +24,6 @@ HIGHS_FEASIBILITY = 1e-9
 MOST_SEED = 2**31 - 1
 # The clock is looked at every so many rows (some hundredths of a second).
 ROWS_AT_ONCE = 500
-
-
-class OutOfTimeError(Exception):
-    """The time limit was reached before the solver had its model."""
 
 
 @dataclass(frozen=True)

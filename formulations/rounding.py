@@ -30,8 +30,8 @@ def scale_exponent(error: float, terms: int, largest: float, bits: int) -> int:
     bits
         Sums stay below ``2^bits``, also where that makes the error larger than asked for.
     """
-    fine = math.ceil(math.log2(max(terms, 1))) + _bits(1 / error)
-    return min(fine, bits - _bits(largest) - 1) if largest > 0 else 0
+    fine = math.ceil(math.log2(max(terms, 1))) + bits_of(1 / error)
+    return min(fine, bits - bits_of(largest) - 1) if largest > 0 else 0
 
 
 def down(values: npt.ArrayLike, exponent: int) -> WholeArray:
@@ -68,7 +68,7 @@ def whole_exponent(values: npt.ArrayLike, most: int) -> int:
     return most
 
 
-def _bits(value: float) -> int:
+def bits_of(value: float) -> int:
     """Return the least ``b`` with ``value ≤ 2^b``."""
     mantissa, exponent = math.frexp(value)
     return exponent - 1 if mantissa == 0.5 else exponent

@@ -224,8 +224,7 @@ def cross_check(
 
 def _row(worker: Worker, task: Task, limits: Limits, store: Store | None, retry_errors: bool = False) -> Row:
     run = task.run(limits)
-    row = store.find(run) if store is not None else None
-    if row is not None and not (retry_errors and row.status == "error"):
+    if store is not None and (row := store.finished(run, retry_errors)) is not None:
         return row
     log = store.log(run) if store is not None else None
     outcome = worker.run(task.instance, task.selector, seed=task.seed, time_limit=limits.time, log=log)

@@ -16,7 +16,7 @@ from instances.errors import InputError, reason, shown
 from instances.instance import Instance
 from instances.writing import written_whole
 from relocbench.information import information
-from relocbench.verifying import Outcome
+from relocbench.verifying import Outcome, gap
 
 FORMAT = "relocbench-run/1"
 POINT = pa.struct([("seconds", pa.float64()), ("incumbent", pa.float64()), ("bound", pa.float64())])
@@ -162,15 +162,6 @@ def row_of(instance: Instance, run: Run, outcome: Outcome, log: str | None = Non
     )
 
 
-def gap(objective: float | None, bound: float | None) -> float | None:
-    """Return ``(objective - bound) / objective``, 0 where both are 0; None where one of them is not known."""
-    if objective is None or bound is None:
-        return None
-    if objective <= bound:
-        return 0.0
-    return (objective - bound) / objective if objective > 0 else math.inf
-
-
 class Store:
     """A folder of finished runs; several writers, and one that is killed, do no harm.
 
@@ -193,6 +184,11 @@ class Store:
         except InputError:
             return None
         return found if found is not None and found.run == run else None
+
+    def finished(self, run: Run, retry_errors: bool) -> Row | None:
+        """Return the row of a run that need not be run again; an error is, where errors are to be retried."""
+        row = self.find(run)
+        return None if row is not None and retry_errors and row.status == "error" else row
 
     def write(self, row: Row) -> None:
         """Add a row, or replace the one of the same run."""

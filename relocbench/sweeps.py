@@ -60,8 +60,7 @@ def sweep(
     missing: dict[str, Task] = {}
     for task in tasks:
         run = task.run(limits)
-        row = store.find(run)
-        if row is not None and not (retry_errors and row.status == "error"):
+        if (row := store.finished(run, retry_errors)) is not None:
             yield row
         else:
             missing.setdefault(run.digest, task)

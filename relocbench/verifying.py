@@ -114,3 +114,12 @@ def _complaint(status: str, objective: float, bound: float, points: Sequence[Poi
     if best < objective - slack(objective):
         return f"reported the incumbent {best!r}, its homes cost {objective!r}"
     return None
+
+
+def gap(objective: float | None, bound: float | None) -> float | None:
+    """Return ``(objective - bound) / objective``, 0 where both are 0; None where one of them is not known."""
+    if objective is None or bound is None:
+        return None
+    if objective <= bound:
+        return 0.0
+    return (objective - bound) / objective if objective > 0 else math.inf

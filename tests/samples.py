@@ -1,5 +1,6 @@
 """Instances for tests: random ones of every kind, and the paper's worked example."""
 
+import dataclasses
 import itertools
 
 import numpy as np
@@ -51,6 +52,30 @@ def random_instance(seed: int, kind: tuple[str, str, str, str] | None = None) ->
         subscribers=Groups.of(subscribers),
         client_server_delay=rng.uniform(0, 3, (clients, servers)) if explicit else None,
         server_server_delay=between if explicit else None,
+    )
+
+
+def enumerable_instance(seed: int, most: int = 700, least_servers: int = 1) -> Instance:
+    """A random instance of the seed's kind with at most so many assignments."""
+    while True:
+        instance = random_instance(seed)
+        if instance.n_servers >= least_servers and instance.n_servers**instance.n_clients <= most:
+            return instance
+        seed += len(KINDS)
+
+
+def scaled_delays(instance: Instance, factor: float) -> Instance:
+    """The same problem with every delay that much longer."""
+
+    def scaled(matrix):
+        return None if matrix is None else factor * matrix
+
+    return dataclasses.replace(
+        instance,
+        cloud_delay=factor * instance.cloud_delay,
+        delay_per_km=factor * instance.delay_per_km,
+        client_server_delay=scaled(instance.client_server_delay),
+        server_server_delay=scaled(instance.server_server_delay),
     )
 
 

@@ -81,7 +81,7 @@ def run(
             }
         )
     else:
-        from relocbench.runs import gap
+        from relocbench.verifying import gap
 
         missing = gap(stored.objective, stored.bound)
         print(

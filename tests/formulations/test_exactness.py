@@ -11,7 +11,7 @@ from instances.families import FAMILIES
 from instances.groups import Groups
 from relocbench.methods import METHODS, select
 from relocbench.solving import solve
-from tests.samples import KINDS, random_instance, relabelled
+from tests.samples import KINDS, enumerable_instance, relabelled, scaled_delays
 
 EXACT = [name for name, method in METHODS.items() if method.proves == "optimality" and not method.unavailable()]
 VARIANTS = [
@@ -24,8 +24,6 @@ SELECTORS = [name for name in EXACT if name != "enumerate"]
 SELECTORS += [text for text in VARIANTS if not select(text).method.unavailable()]
 CELLS = {f"{cell['regime']}-{cell['shape']}": cell for cell in FAMILIES["tiny"].grid}
 SEEDS = 20
-# Some hundred assignments: enumerated at once, solved by every method in a moment.
-FEW = 700
 
 
 @functools.cache
@@ -33,14 +31,6 @@ def tiny(cell, seed):
     """An instance and its optimum, by enumeration."""
     instance = FAMILIES["tiny"].cells(CELLS[cell])[0].build(seed)
     return instance, solve(instance, "enumerate").evaluation.objective
-
-
-def few(kind):
-    """A random instance of a kind, with few assignments."""
-    seed = KINDS.index(kind)
-    while (instance := random_instance(seed)).n_servers ** instance.n_clients > FEW or instance.n_servers == 1:
-        seed += len(KINDS)
-    return instance
 
 
 def optimum(instance, selector):
@@ -63,8 +53,8 @@ def test_the_optimum_of_tiny_instances_is_that_of_enumeration(selector, cell):
 
 @pytest.mark.parametrize("selector", SELECTORS)
 def test_the_optimum_of_every_kind_of_instance_is_that_of_enumeration(selector):
-    for kind in KINDS:
-        instance = few(kind)
+    for seed in range(len(KINDS)):
+        instance = enumerable_instance(seed, least_servers=2)
         assert agree(optimum(instance, selector), optimum(instance, "enumerate")), instance.name
 
 
@@ -111,14 +101,7 @@ def test_the_order_of_topics_and_members_does_not_matter(selector):
 def test_all_delays_scaled_scale_the_optimum(selector):
     for cell in ("scarce-plain", "overloaded-near-cloud"):
         instance, least = tiny(cell, 6)
-        slower = dataclasses.replace(
-            instance,
-            cloud_delay=3 * instance.cloud_delay,
-            delay_per_km=3 * instance.delay_per_km,
-            client_server_delay=None if instance.client_server_delay is None else 3 * instance.client_server_delay,
-            server_server_delay=None if instance.server_server_delay is None else 3 * instance.server_server_delay,
-        )
-        assert agree(optimum(slower, selector), 3 * least), instance.name
+        assert agree(optimum(scaled_delays(instance, 3), selector), 3 * least), instance.name
 
 
 @pytest.mark.parametrize("name", [name for name in EXACT if "presolve" in METHODS[name].parameters()])

@@ -11,7 +11,7 @@ from instances.families import FAMILIES
 from instances.groups import Groups
 from instances.literal import evaluate_literal
 from instances.nearest import nearest_server
-from tests.samples import KINDS, random_home, random_instance, relabelled, worked_example
+from tests.samples import KINDS, random_home, random_instance, relabelled, scaled_delays, worked_example
 
 COLUMNS = ("theta", "storage", "compute", "sent", "spread")
 
@@ -94,13 +94,7 @@ def test_relabelling_clients_and_servers_changes_no_cost(seed):
 def test_scaling_all_delays_scales_the_cost(seed):
     instance = random_instance(seed)
     home = random_home(instance, seed)
-    larger = dataclasses.replace(
-        instance,
-        cloud_delay=4 * instance.cloud_delay,
-        delay_per_km=4 * instance.delay_per_km,
-        client_server_delay=None if instance.client_server_delay is None else 4 * instance.client_server_delay,
-        server_server_delay=None if instance.server_server_delay is None else 4 * instance.server_server_delay,
-    )
+    larger = scaled_delays(instance, 4)
     # A power of two is exact in floating point, so the rationals scale exactly.
     assert evaluate_exact(larger, home).objective == 4 * evaluate_exact(instance, home).objective
     assert evaluate(larger, home).theta.tolist() == evaluate(instance, home).theta.tolist()

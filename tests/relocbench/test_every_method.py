@@ -9,7 +9,7 @@ from instances.evaluation import evaluate
 from instances.families import FAMILIES
 from relocbench.methods import METHODS, select
 from relocbench.solving import solve
-from tests.samples import KINDS, random_instance
+from tests.samples import KINDS, enumerable_instance, random_instance
 
 # A method that searches until the time is up is given a number of steps instead, so that runs can be compared.
 SELECTORS = [f"{name}[moves=3000]" if name == "anneal" else name for name in METHODS if not METHODS[name].unavailable()]
@@ -19,11 +19,9 @@ FEW = 5000
 
 def instance_for(selector, seed):
     """A random instance; for exact methods a small one of the same kind."""
-    while True:
-        instance = random_instance(seed)
-        if select(selector).method.proves == "nothing" or instance.n_servers**instance.n_clients <= FEW:
-            return instance
-        seed += len(KINDS)
+    if select(selector).method.proves == "nothing":
+        return random_instance(seed)
+    return enumerable_instance(seed, FEW)
 
 
 @pytest.mark.parametrize("selector", SELECTORS)
