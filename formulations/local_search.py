@@ -11,15 +11,15 @@ from instances.state import State, StateArrays, move_apply, move_delta, state_ob
 LEAST_GAIN = 1e-10
 
 
-def descend(instance: Instance, home: npt.ArrayLike) -> IntArray:
-    """Move and swap clients as long as that lowers the cost."""
+def descend(instance: Instance, home: npt.ArrayLike, swaps: bool = True) -> IntArray:
+    """Move and (which takes the square of their number) swap clients as long as that lowers the cost."""
     state = State(instance, home)
-    _descend(state.arrays)
+    _descend(state.arrays, swaps)
     return state.home
 
 
 @compiled
-def _descend(s: StateArrays) -> None:
+def _descend(s: StateArrays, swaps: bool) -> None:
     clients, servers = len(s.home), len(s.server)
     least_gain = LEAST_GAIN * abs(state_objective(s))
     better = True
@@ -34,7 +34,7 @@ def _descend(s: StateArrays) -> None:
             if where >= 0:
                 move_apply(s, m, where)
                 better = True
-        for m in range(clients):
+        for m in range(clients if swaps else 0):
             for r in range(m):
                 here, there = s.home[m], s.home[r]
                 if here == there:

@@ -15,9 +15,6 @@ SINGLES = 880
 GROUPS = 104
 # Clients moved in groups after which a batch ends, so that large topics cannot keep it from looking at the clock.
 MOST_WORK = 1 << 18
-# Where to, of every 1024: to a server where the topic is, to one of the client's nearest, to any.
-TO_TOPIC = 560
-TO_NEAR = 400
 
 
 class Neighbourhood(NamedTuple):
@@ -25,7 +22,11 @@ class Neighbourhood(NamedTuple):
 
     member_start: OffsetArray
     member: IntArray
-    near: IntArray  # client × its nearest servers
+    moving: IntArray  # the clients that are moved
+    near: IntArray  # client × servers it is likely to be at: its nearest, or what a bound suggests
+    near_count: IntArray  # how many of these count, for each client
+    to_topic: int  # of every 1024, how often to a server where the topic is
+    to_near: int  # and how often to a likely one; else to any
 
 
 class Journal(NamedTuple):
@@ -68,7 +69,7 @@ def anneal_batch(
         if done % 64 == 0 and done > 0:
             temperature *= cooling
         done += 1
-        client = below(random, clients)
+        client = around.moving[below(random, len(around.moving))]
         entries = s.client[client].last - s.client[client].first
         if entries == 0 or servers == 1:
             continue
@@ -103,7 +104,7 @@ def anneal_batch(
                     journal.origin[written] = origin
                     written += 1
             else:
-                other = below(random, clients)
+                other = around.moving[below(random, len(around.moving))]
                 target = s.home[other]
                 if target == origin:
                     continue
@@ -135,11 +136,11 @@ def anneal_batch(
 @compiled
 def _target(s: StateArrays, around: Neighbourhood, random: Words, client: int, topic: int) -> int:
     kind = below(random, 1024)
-    if kind < TO_TOPIC:
+    if kind < around.to_topic:
         first = s.topic[topic].first
         return int(s.slot[first + below(random, s.topic[topic].last - first)].server)
-    if kind < TO_TOPIC + TO_NEAR:
-        return int(around.near[client, below(random, around.near.shape[1])])
+    if kind < around.to_topic + around.to_near:
+        return int(around.near[client, below(random, around.near_count[client])])
     return below(random, len(s.server))
 
 
@@ -148,7 +149,7 @@ def sample_changes(s: StateArrays, around: Neighbourhood, random: Words, count: 
     """Return the changes of some single proposals, to learn what a temperature means on this instance."""
     changes = np.zeros(count)
     for i in range(count):
-        client = below(random, len(s.client))
+        client = around.moving[below(random, len(around.moving))]
         if s.client[client].last > s.client[client].first:
             topic = s.entry[s.client[client].first].topic
             changes[i] = move_delta(s, client, _target(s, around, random, client, topic))

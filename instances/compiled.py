@@ -30,7 +30,7 @@ def _cache_folder(room: Path) -> Path:
     rooms = Path(__file__).parent.parent
     digest = hashlib.sha256()
     for folder in sorted({room, rooms / "instances", rooms / "heuristics", rooms / "formulations"}):
-        for file in sorted(folder.glob("*.py")):
+        for file in sorted(folder.rglob("*.py")):
             digest.update(file.read_bytes())
     return _cache_root() / digest.hexdigest()[:16]
 

@@ -9,19 +9,23 @@ from typing import TYPE_CHECKING, Any
 from relocbench.version import __version__
 
 if TYPE_CHECKING:
+    from formulations.certificates.verification import verify
     from instances.evaluation import evaluate
     from instances.instance import Instance
+    from relocbench.certifying import certify
     from relocbench.generating import generate
     from relocbench.solving import solve
 
 _PLACES = {
     "Instance": "instances.instance",
+    "certify": "relocbench.certifying",
     "evaluate": "instances.evaluation",
     "generate": "relocbench.generating",
     "solve": "relocbench.solving",
+    "verify": "formulations.certificates.verification",
 }
 
-__all__ = ["Instance", "__version__", "evaluate", "generate", "solve"]
+__all__ = ["Instance", "__version__", "certify", "evaluate", "generate", "solve", "verify"]
 
 
 def __getattr__(name: str) -> Any:

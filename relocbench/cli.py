@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from relocbench.commands import bench, describe, evaluate, families, generate, info, methods, solve
+from relocbench.commands import bench, certify, describe, evaluate, families, generate, info, methods, solve, verify
 from relocbench.version import __version__
 
 app = typer.Typer(
@@ -17,7 +17,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for command in (generate, describe, solve, evaluate, bench, families, methods, info):
+for command in (generate, describe, solve, evaluate, certify, verify, bench, families, methods, info):
     app.command(command.__name__.rpartition(".")[2])(command.run)
 for point in importlib.metadata.entry_points(group="relocbench.commands"):
     app.command(point.name)(point.load())

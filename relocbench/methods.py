@@ -118,6 +118,12 @@ METHODS = {
             "formulations.branch_price:solve",
             ("highspy",),
         ),
+        Method(
+            "bound",
+            "relaxation, annealing and branching, with a verified certificate; for every size",
+            "bound",
+            "relocbench.certifying:solve",
+        ),
         Method("cfn", "cost function network, by toulbar2", "optimality", "formulations.cfn:solve", ("pytoulbar2",)),
     )
 }

@@ -102,7 +102,7 @@ def solve(
     function = selector.method.load()
     if reason := selector.method.unavailable():
         raise InputError(f"method {selector.method.name}", reason)
-    _warm_up(selector)
+    warm_up(selector)
     if on_ready is not None:
         on_ready()
     begin = time.perf_counter()
@@ -124,13 +124,13 @@ def solve(
     return Result(instance, selector, seed, solution, evaluation, seconds)
 
 
-def _warm_up(selector: str | Selector) -> None:
+def warm_up(selector: str | Selector) -> None:
     """Run a method on a toy, so that what it loads and compiles is there before the clock runs."""
     chosen = select(selector) if isinstance(selector, str) else selector
     if (key := f"{chosen.method.where} {chosen}") in _WARM:
         return
     if chosen.start is not None:
-        _warm_up(chosen.start)
+        warm_up(chosen.start)
     if chosen.method.proves == "nothing":
         toy, seconds = family("preliminary").cells({"storage": 7.0})[0].build(0), 0.01
     else:

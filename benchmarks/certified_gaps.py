@@ -1,0 +1,60 @@
+"""How small certified gaps get at the paper's size, and how long a proof takes to check.
+
+python benchmarks/certified_gaps.py [SECONDS [SEEDS [DIRECTORY]]]
+
+By default 60 seconds and 10 seeds; the certificates are kept if there is a directory for them.
+"""
+
+import statistics
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+from formulations.certificates.certificate import write_certificate
+from formulations.certificates.verification import verify
+from instances.families import FAMILIES, SIGMAS
+from relocbench.certifying import certify
+from relocbench.solving import warm_up
+
+
+def main(seconds: float, seeds: int, directory: Path) -> None:
+    directory.mkdir(parents=True, exist_ok=True)
+    warm_up("bound")
+    print("| σ | mean gap | worst gap | optimal | regions | proof, kB | check, s |")
+    print("|---|---|---|---|---|---|---|", flush=True)
+    every = []
+    for sigma in SIGMAS:
+        gaps, optimal, regions, sizes, checks = [], 0, [], [], []
+        for seed in range(seeds):
+            instance = FAMILIES["paper"].cells({"sigma": sigma})[0].build(seed)
+            found = certify(instance, seed=0, time_limit=seconds)
+            path = directory / f"{instance.name}.json"
+            write_certificate(found.certificate, path)
+            begin = time.perf_counter()
+            verdict = verify(instance, path)
+            checks.append(time.perf_counter() - begin)
+            if verdict.gap is None:
+                raise ArithmeticError(f"{path}: {verdict.reason}")
+            gaps.append(100 * float(verdict.gap))
+            optimal += verdict.status == "optimal"
+            regions.append(found.solution.facts["nodes"])
+            sizes.append(path.stat().st_size / 1000)
+            print(f"{instance.name}: {gaps[-1]:.4f} % in {found.solution.trace[-1][0]:.1f} s", file=sys.stderr)
+        every += gaps
+        print(
+            f"| {sigma:g} | {statistics.mean(gaps):.3f} % | {max(gaps):.3f} % | {optimal} of {seeds} "
+            f"| {statistics.mean(regions):.0f} | {statistics.mean(sizes):.0f} | {statistics.mean(checks):.2f} |",
+            flush=True,
+        )
+    print(f"| all | {statistics.mean(every):.3f} % | {max(every):.3f} % | | | | |")
+
+
+if __name__ == "__main__":
+    given = sys.argv[1:]
+    with tempfile.TemporaryDirectory() as scratch:
+        main(
+            float(given[0]) if given else 60.0,
+            int(given[1]) if len(given) > 1 else 10,
+            Path(given[2] if len(given) > 2 else scratch),
+        )

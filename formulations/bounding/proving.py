@@ -1,0 +1,70 @@
+"""From the tree of regions to the steps of a certificate."""
+
+import numpy as np
+
+from formulations.bounding.closing import SHARE_UNIT, Node, Split
+from formulations.bounding.dual_bound import BITS, MULTIPLIER_BITS, Dual
+from formulations.certificates import certificate
+from formulations.certificates.certificate import SplitClient, SplitShare, SplitTopic, Step, dual_step
+from instances.groups import IntArray
+
+
+def steps(root: Node, loading: IntArray) -> list[Step]:
+    """Return the steps that prove a node's bound, those of its parts included.
+
+    Parameters
+    ----------
+    root
+        The node.
+    loading
+        Which topic of the instance each loading topic is.
+    """
+    count = _count_steps(root)
+    found: list[Step] = []
+    waiting = [root]
+    while waiting:
+        node = waiting.pop()
+        found += [_step(dual, fix=True) for dual in node.fixings]
+        if node.split is not None:
+            first, second = node.children
+            found.append(_split(node.split, loading, 0 if first is None else count[first]))
+            waiting += [child for child in (second, first) if child is not None]
+        elif not node.region.empty:
+            found.append(_step(node.dual, fix=False))
+    return found
+
+
+def _count_steps(root: Node) -> dict[Node, int]:
+    """Count the steps of every node."""
+    order, waiting = [], [root]
+    while waiting:
+        order.append(node := waiting.pop())
+        waiting += [child for child in node.children if child is not None]
+    count: dict[Node, int] = {}
+    for node in reversed(order):
+        below = sum(count[child] for child in node.children if child is not None)
+        last = 1 if node.split is not None or not node.region.empty else 0
+        count[node] = len(node.fixings) + last + below
+    return count
+
+
+def _step(dual: Dual, fix: bool) -> certificate.Dual:
+    return dual_step(
+        dual.labels.servers,
+        dual.messages,
+        dual.shares,
+        dual.alpha,
+        dual.beta,
+        dual.hard,
+        bits=BITS,
+        multiplier_bits=MULTIPLIER_BITS,
+        fix=fix,
+    )
+
+
+def _split(split: Split, loading: IntArray, first: int) -> Step:
+    if split.servers is not None:
+        return SplitClient(split.client, tuple(np.flatnonzero(split.servers).tolist()), first)
+    if split.share:
+        return SplitShare(split.server, round(split.share * SHARE_UNIT), first)
+    return SplitTopic(int(loading[split.topic]), split.server, first)

@@ -1,0 +1,1 @@
+"""Certificates: files that prove how good an assignment is, and the verifier that shares nothing with the solvers."""

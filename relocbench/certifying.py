@@ -1,0 +1,320 @@
+"""Certified gaps: a bound that rises and homes that get better, side by side, and a certificate of both."""
+
+import math
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from formulations.bounding.client_graph import client_graph
+from formulations.bounding.closing import Closing
+from formulations.bounding.dual_bound import least_cost_with
+from formulations.bounding.proving import steps
+from formulations.bounding.root import Root
+from formulations.certificates.certificate import Certificate
+from formulations.certificates.verification import Verdict, rounded_down, verify
+from formulations.local_search import descend
+from heuristics.anneal import anneal_among
+from instances.evaluation import checked_home, evaluate
+from instances.groups import FloatArray, IntArray
+from instances.instance import Instance
+from instances.nearest import nearest_server
+from instances.solution import Progress, Solution
+
+# The root is left for the tree when a look gains less than this share of the gap, twice in a row, and a tree of so many
+# pairs of labels at each node would get anywhere.
+ROOT_PROGRESS = 0.01
+ROOT_PATIENCE = 2
+MOST_PAIRS = 3_000_000
+# The search is told of the relaxation anew when the gap has shrunk to this share.
+HINT_PROGRESS = 0.8
+# Rounds of annealing, in turn: from the rounded relaxation or from the best; how hot; how much of the gap a home may
+# cost to be likely. They begin short.
+ROUNDS = (
+    (True, 0.2, 0.25),
+    (False, 0.2, 0.5),
+    (True, 1.0, 0.25),
+    (False, 0.2, 0.25),
+    (True, 0.2, 0.5),
+    (False, 1.0, 0.5),
+)
+FIRST_EFFORT = 0.25
+# The first homes, before anything else: what annealing finds in this share of a round (a whole one for so many
+# clients), and of the time.
+QUICK_EFFORT, QUICK_CLIENTS = 0.1, 50
+QUICK_TIME = 0.03
+# The claim of a certificate is this much below what was computed (relative, from 1 up): more than rounding takes.
+CLAIM_MARGIN, CLAIM_BITS = 2e-7, 40
+STEPS_A_NODE = 1.5  # of a proof
+# An instance counts as overloaded when delegation is more than this share of the cost.
+OVERLOADED = 0.01
+# Homes found by rounding are improved by exchanging pairs if they are this close to the best and not too many.
+CLOSE, MOST_TO_SWAP = 0.004, 500
+
+
+class _Best:
+    """The best homes known to both sides."""
+
+    def __init__(self, instance: Instance, home: IntArray) -> None:
+        self.instance = instance
+        self.home = home
+        self.cost = evaluate(instance, home).objective
+        self._lock = threading.Lock()
+
+    def offer(self, home: IntArray) -> None:
+        """Take note of homes."""
+        cost = evaluate(self.instance, home).objective
+        with self._lock:
+            if cost < self.cost:
+                self.home, self.cost = home, cost
+
+    def offer_rounded(self, home: IntArray) -> None:
+        """Take note of homes that may lie near better ones."""
+        swaps = self.instance.n_clients <= MOST_TO_SWAP
+        if not swaps or evaluate(self.instance, home).objective < self.cost * (1 + CLOSE):
+            self.offer(descend(self.instance, home, swaps))
+
+    @property
+    def overloaded(self) -> bool:
+        """Whether delegation is a good part of the cost."""
+        cost = evaluate(self.instance, self.home)
+        delegated = 2 * self.instance.cloud_delay * float((cost.sent * (1 - cost.theta)).sum())
+        return delegated > OVERLOADED * self.cost
+
+
+class _Search:
+    """Annealing in a thread of its own, guided by what the bound finds likely."""
+
+    def __init__(self, best: _Best, seed: int) -> None:
+        self._best, self._seed = best, seed
+        self._stop = threading.Event()
+        self._hint: tuple[FloatArray, float, IntArray] | None = None
+
+    def hint(self, least: FloatArray, bound: float, rounded: IntArray) -> None:
+        """Say what assignments with each home cost at least, what all do, and where the relaxation leans."""
+        self._hint = least, bound, rounded
+
+    def stop(self) -> None:
+        """End the round at hand, and with it the search."""
+        self._stop.set()
+
+    def run(self) -> None:
+        """Anneal round after round."""
+        best = self._best
+        every = np.arange(best.instance.n_clients)
+        turn = 0
+        for number in range(1, 1 << 30):
+            likely, start, heat, effort = None, best.home, 1.0, 1.0
+            if self._hint is not None:
+                least, bound, rounded = self._hint
+                from_rounded, heat, part = ROUNDS[turn % len(ROUNDS)]
+                likely = least < bound + part * (best.cost - bound)
+                likely[every, rounded] = likely[every, best.home] = True
+                start = rounded if from_rounded else best.home
+                effort = min(1.0, FIRST_EFFORT * 2.0 ** (turn // len(ROUNDS)))
+                turn += 1
+            found = anneal_among(
+                best.instance,
+                likely,
+                start,
+                seed=self._seed * 1_000_003 + number,
+                heat=heat,
+                effort=effort,
+                go_on=self._goes_on if likely is not None else self._goes_on_without_hint,
+            )
+            best.offer(found)
+            if self._stop.is_set():
+                return
+
+    def _goes_on(self) -> bool:
+        return not self._stop.is_set()
+
+    def _goes_on_without_hint(self) -> bool:
+        return self._goes_on() and self._hint is None
+
+
+@dataclass(frozen=True, eq=False)
+class Certified:
+    """What was found and proved.
+
+    Attributes
+    ----------
+    solution
+        The best homes, the bound that the certificate proves, and how the two closed in.
+    certificate
+        The proof.
+    verdict
+        What the verifier says of it, in exact numbers.
+    """
+
+    solution: Solution
+    certificate: Certificate
+    verdict: Verdict
+
+
+def solve(
+    instance: Instance,
+    *,
+    seed: int,
+    time_limit: float,
+    start: npt.ArrayLike | None = None,
+    on_progress: Progress | None = None,
+) -> Solution:
+    """Find homes and a verified bound: :func:`certify` as a method among others."""
+    found = certify(instance, seed=seed, time_limit=time_limit, start=start, on_progress=on_progress)
+    return found.solution
+
+
+def certify(
+    instance: Instance,
+    *,
+    seed: int = 0,
+    time_limit: float = 60.0,
+    start: npt.ArrayLike | None = None,
+    on_progress: Progress | None = None,
+) -> Certified:
+    """Find good homes, prove how good they are, and have the proof verified.
+
+    Parameters
+    ----------
+    instance
+        The problem.
+    seed
+        Steers the search for homes.
+    time_limit
+        Seconds, verification included. An interrupt (Ctrl-C) ends the search early; what is known by then is certified.
+    start
+        Homes to begin with; the nearest servers otherwise.
+    on_progress
+        Called with (seconds, incumbent, bound) now and then.
+
+    Raises
+    ------
+    ArithmeticError
+        If the verifier does not accept the proof.
+    """
+    run = _Run(instance, start, seed, time_limit, on_progress)
+    run.search()
+    return run.certified()
+
+
+class _Run:
+    """One certification: what is known, and the clock."""
+
+    def __init__(
+        self,
+        instance: Instance,
+        start: npt.ArrayLike | None,
+        seed: int,
+        time_limit: float,
+        on_progress: Progress | None,
+    ) -> None:
+        self._begin = time.perf_counter()
+        self._instance, self._seed, self._time_limit, self._on_progress = instance, seed, time_limit, on_progress
+        self._best = _Best(instance, nearest_server(instance) if start is None else checked_home(instance, start))
+        self._graph = client_graph(instance)
+        self._search = _Search(self._best, seed)
+        self._closing = Closing(
+            self._graph, lambda: self._best.cost, self._best.offer_rounded, lambda: self._time_is_left()
+        )
+        self._trace: list[tuple[float, float, float]] = []
+        self._bound = self._root_bound = -math.inf
+        # What packing and verifying one step takes, until it is known better: mostly by the number of edges.
+        self._seconds_a_step = 0.002 + 1e-5 * self._graph.n_edges
+
+    def search(self) -> None:
+        """Raise the bound and lower the cost until both meet, or the time is over."""
+        self._anneal_quickly()
+        with ThreadPoolExecutor(1) as pool:
+            running = pool.submit(self._search.run)
+            try:
+                self._close()
+            except KeyboardInterrupt:
+                pass  # what is known is enough for a certificate
+            finally:
+                self._search.stop()
+            running.result()
+
+    def certified(self) -> Certified:
+        """Write the proof down and verify it."""
+        closing, instance = self._closing, self._instance
+        root = closing.root
+        if root is None:
+            raise KeyboardInterrupt  # before there was anything to certify
+        home, bound = self._best.home, closing.bound
+        proof = tuple(steps(root, self._graph.loading))
+        certificate = Certificate(
+            instance=instance.hash,
+            home=home,
+            claim=math.floor((bound - CLAIM_MARGIN * max(1.0, abs(bound))) * 2**CLAIM_BITS),
+            bits=CLAIM_BITS,
+            proof=proof,
+            made={"method": "bound", "seed": self._seed, "regions": closing.explored},
+        )
+        verdict = verify(instance, certificate)
+        if not verdict.proved or verdict.bound is None:
+            raise ArithmeticError(f"the verifier does not accept the proof: {verdict.reason}")
+        self._note(float(verdict.bound))
+        solution = Solution(
+            home,
+            bound=min(rounded_down(verdict.bound), self._best.cost),
+            status="optimal" if verdict.status == "optimal" else "time_limit",
+            trace=tuple(self._trace),
+            facts={"nodes": closing.explored, "steps": len(proof), "root_bound": self._root_bound},
+        )
+        return Certified(solution, certificate, verdict)
+
+    def _time_is_left(self) -> bool:
+        """Tell whether to go on: there must be time left to write the proof down and verify it."""
+        sealing = self._seconds_a_step * (1 + STEPS_A_NODE * self._closing.explored)
+        return time.perf_counter() - self._begin + sealing < self._time_limit
+
+    def _note(self, bound: float) -> None:
+        self._bound = max(self._bound, min(bound, self._best.cost))
+        self._trace.append((time.perf_counter() - self._begin, self._best.cost, self._bound))
+        if self._on_progress is not None:
+            self._on_progress(*self._trace[-1])
+
+    def _anneal_quickly(self) -> None:
+        """Find homes that tell whether the servers are overloaded."""
+        until = self._begin + QUICK_TIME * self._time_limit
+        found = anneal_among(
+            self._instance,
+            None,
+            self._best.home,
+            seed=self._seed,
+            heat=1.0,
+            effort=max(QUICK_EFFORT, min(1.0, QUICK_CLIENTS / self._instance.n_clients)),
+            go_on=lambda: time.perf_counter() < until,
+        )
+        self._best.offer(found)
+
+    def _close(self) -> None:
+        """Raise the bound, first of all assignments at once, then part by part."""
+        best, closing = self._best, self._closing
+        root = Root(self._graph, best.home, best.overloaded)
+        stalled, hinted = 0, math.inf
+        try:
+            while self._time_is_left() and (stalled < ROOT_PATIENCE or root.relaxation.pairs > MOST_PAIRS):
+                gain = root.step()
+                self._note(root.bound.value)
+                gap = best.cost - root.bound.value
+                stalled = 0 if gain > ROOT_PROGRESS * gap else stalled + 1
+                if gap < HINT_PROGRESS * hinted or stalled == ROOT_PATIENCE:
+                    self._give_hint(root)
+                    hinted = best.cost - root.bound.value
+        finally:
+            self._root_bound = root.bound.value
+            closing.start(root.relaxation, root.dual, root.bound)
+        while self._time_is_left() and closing.step():
+            self._note(closing.bound)
+
+    def _give_hint(self, root: Root) -> None:
+        """Tell the search where the relaxation leans."""
+        least = least_cost_with(root.dual, root.bound, root.region)
+        rounded = root.relaxation.shares.argmax(axis=1).astype(np.int32)
+        self._best.offer_rounded(rounded)
+        self._search.hint(least, root.bound.value, rounded)

@@ -1,0 +1,72 @@
+"""``relocbench verify``."""
+
+import sys
+import time
+from fractions import Fraction
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from relocbench.terminal import live_line, print_json
+
+
+def run(
+    instance: Annotated[Path, typer.Argument(help="Instance file (or family.parquet#name).")],
+    certificate: Annotated[Path, typer.Argument(help="Certificate file (.json, .json.gz).")],
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+) -> None:
+    """Check the proof in a certificate, in exact arithmetic and without trusting any solver.
+
+    Exit 0 if the file proves what it claims; 1, with the reason, if it does not.
+
+    Example: relocbench verify inst.json cert.json --json
+    """
+    from formulations.certificates.certificate import check_certificate_path
+    from formulations.certificates.verification import rounded_down, verify
+    from instances.errors import InputError, reason
+    from instances.instance_file import read_instance
+
+    check_certificate_path(certificate)
+    try:
+        certificate.open("rb").close()
+    except OSError as error:
+        raise InputError(str(certificate), f"cannot be read ({reason(error)})") from error
+    problem = read_instance(instance)
+    begin = time.perf_counter()
+    with live_line() as show:
+        verdict = verify(problem, certificate, lambda step: show(f"step {step}"))
+    seconds = time.perf_counter() - begin
+
+    objective = None if verdict.objective is None else float(verdict.objective)
+    bound = None if verdict.bound is None else rounded_down(verdict.bound)
+    gap = None if verdict.gap is None else float(verdict.gap)
+    answer: dict[str, Any] = {
+        "proved": verdict.proved,
+        "objective": objective,
+        "bound": bound,
+        "gap": gap,
+        "status": verdict.status,
+        "exact_objective": _ratio(verdict.objective),
+        "exact_bound": _ratio(verdict.bound),
+        "steps": verdict.steps,
+        "seconds": seconds,
+    }
+    if as_json:
+        print_json(answer)
+    elif verdict.proved:
+        missing = "" if gap is None else f"   gap = {100 * gap:.4g} %"
+        print(f"proved ({verdict.status}): ΣD = {objective:.12g}   no assignment costs less than {bound:.12g}{missing}")
+        print(f"{verdict.steps} {'step' if verdict.steps == 1 else 'steps'} in {seconds:.2f} s")
+    if not verdict.proved:
+        place = "" if verdict.reason.startswith(str(certificate)) else f"{certificate}: "
+        print(f"relocbench: {place}{verdict.reason}", file=sys.stderr)
+        raise typer.Exit(1)
+
+
+def _ratio(number: Fraction | None) -> str | None:
+    """Return a rational as ``p/q``; None where Python would not print so many digits."""
+    try:
+        return None if number is None else f"{number.numerator}/{number.denominator}"
+    except ValueError:
+        return None

@@ -1,0 +1,384 @@
+import dataclasses
+from collections import Counter
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from formulations.certificates import bound as bound_module
+from formulations.certificates.bound import DualBound
+from formulations.certificates.certificate import dual_step
+from formulations.certificates.packing import unpacked
+from formulations.certificates.states import ONE, State, restricted, root, theta_range
+from formulations.certificates.whole_problem import WholeProblem, rounded_delays, rounded_weights
+from formulations.linearisation import linearise
+from instances.errors import InputError
+from instances.exact import evaluate_exact
+from tests.formulations.certificates.best_duals import BestDual
+from tests.formulations.certificates.duals import (
+    Costs,
+    good_dual,
+    instances_of_every_kind,
+    perturbed,
+    random_dual,
+    random_hard,
+    random_state,
+    scaled,
+    share_places,
+    whole_dual,
+    zero_dual,
+)
+from tests.samples import KINDS, random_home, random_instance, scaled_delays, worked_example
+
+
+def number(rounded):
+    return np.ldexp(rounded.mantissa.astype(float), rounded.exponent)
+
+
+def test_coefficients_are_rounded_the_right_way_and_hardly():
+    for seed in range(len(KINDS)):
+        instance = random_instance(seed)
+        problem, model = WholeProblem(instance), linearise(instance)
+        unit = 1 << problem.load_bits
+        assert [Fraction(a, unit) for a in problem.storage] == [Fraction(a) for a in instance.storage.tolist()]
+        np.testing.assert_allclose(problem.demand.astype(float) / unit, model.demand)
+        np.testing.assert_array_equal(problem.publications, model.publications)
+        for found, true in (
+            (number(problem.weight), model.weight),
+            (number(problem.distance), model.client_delay),
+            (number(problem.between), model.server_delay),
+        ):
+            assert (found <= true * (1 + 1e-15)).all()
+            np.testing.assert_allclose(found, true, rtol=1e-8, atol=1e-9)
+
+        true = np.zeros((instance.n_clients, instance.n_clients))
+        true[model.sender, model.receiver] = model.pair_weight
+        sent = np.zeros_like(true)
+        sent[problem.sender, problem.receiver] = number(problem.sent)
+        assert (sent >= true * (1 - 1e-15)).all()
+        np.testing.assert_allclose(sent, true, rtol=1e-8)
+        i, j = problem.first, problem.second
+        pairs = [true[i, j], true[j, i]] if len(problem.edge_weights) == 2 else [true[i, j] + true[j, i]]
+        for found, wanted in zip(map(number, problem.edge_weights), pairs, strict=True):
+            assert (found <= wanted * (1 + 1e-15)).all()
+            np.testing.assert_allclose(found, wanted, rtol=1e-8)
+        edges = {(min(m, r), max(m, r)) for m, r in zip(model.sender.tolist(), model.receiver.tolist(), strict=True)}
+        assert list(zip(i.tolist(), j.tolist(), strict=True)) == sorted(edges)
+
+
+def test_numbers_of_any_size_keep_their_precision():
+    slack = Fraction(1, 10**6)
+    for delays in ([1.0, 3.5, 0.0], [1e12, 1e-3, 0.0], [5e-324, 1e12, 1.0], [0.0, 0.0, 0.0], [2.0**33 - 0.5, 1.0, 0.1]):
+        for upwards in (False, True):
+            rounded = rounded_delays(np.array([delays]), upwards)
+            for delay, mantissa, exponent in np.nditer([np.array([delays]), rounded.mantissa, rounded.exponent]):
+                true, found = Fraction(float(delay)), Fraction(int(mantissa)) * Fraction(2) ** int(exponent)
+                assert true * (1 - slack) <= found <= true * (1 + slack)
+                assert found >= true if upwards else found <= true
+    values = np.array([0, 1, 2**29 - 1, 2**29, 2**29 + 1, 2**50 - 1])
+    for upwards in (False, True):
+        rounded = rounded_weights(values, upwards)
+        for value, mantissa, exponent in zip(values.tolist(), rounded.mantissa, rounded.exponent, strict=True):
+            found = int(mantissa) << int(exponent) + 40
+            assert abs(found - value) <= value >> 28
+            assert found >= value if upwards else found <= value
+
+
+# The verifier never proves too much: held against enumeration, for all kinds of instances and all kinds of duals.
+
+
+def duals_to_try(problem, state, rng):
+    for _ in range(2):
+        good = good_dual(problem, state, rng)
+        yield from (random_dual(problem, state, rng), good, scaled(problem, state, good, rng))
+        yield from (perturbed(good, rng), perturbed(good, rng))
+        # In coarse units every rounding counts.
+        units = {"bits": int(rng.integers(0, 6)), "multiplier_bits": int(rng.integers(0, 8))}
+        yield good_dual(problem, state, rng, **units)
+
+
+def check_drops(costs, inside, bound, claim):
+    """No home is dropped that an assignment below the claim has."""
+    cheap = inside & (costs.costs < float(claim) * (1 + 1e-12))
+    for client, server in np.argwhere(bound.dropped(claim)):
+        least, _ = costs.least(cheap & (costs.homes[:, client] == server))
+        assert least is None or least >= claim
+
+
+@pytest.mark.parametrize("fine", [40, 0])
+@pytest.mark.parametrize("part", range(2))
+def test_no_dual_proves_more_than_the_best_assignment_costs(part, fine, monkeypatch):
+    monkeypatch.setattr(bound_module, "FINE_BITS", fine)
+    closeness, dropped, kinds = [], 0, Counter()
+    for seed, instance in instances_of_every_kind(10, part, 2):
+        rng = np.random.default_rng([seed, fine])
+        problem, costs = WholeProblem(instance), Costs(instance)
+        state = root(problem)
+        if rng.random() < 0.75:
+            state = random_state(problem, rng, costs)
+            state = restricted(problem, state, state.allowed)
+        inside = costs.inside(state)
+        least, _ = costs.least(inside)
+        best = Fraction(-1)
+        for dual in duals_to_try(problem, state, rng):
+            bound = DualBound(problem, state, dual)
+            assert bound.value <= least
+            best = max(best, bound.value)
+            kinds.update(name for name in ("alpha", "beta", "hard") if any(getattr(dual, name)))
+            for share in (0.3, 1.0, 1.5):
+                claim = bound.value + max(least - bound.value, Fraction(1, 100)) * Fraction(share)
+                check_drops(costs, inside, bound, claim)
+                dropped += int(bound.dropped(claim).sum())
+        kinds.update({"open": state.open.any(), "low": state.low.any(), "high": (state.high < 1024).any()})
+        if least > 0:
+            closeness.append(float(best / least))
+    # Had the duals been bad, this would have held without proving much.
+    assert np.percentile(closeness, 50) > 0.9
+    assert np.mean(np.array(closeness) > 0.99999) > 0.3
+    assert dropped > 3000
+    assert min(kinds[name] for name in ("alpha", "beta", "hard")) > 300
+    assert min(kinds[name] for name in ("open", "low", "high")) > 15
+
+
+def test_open_topics_count_once():
+    close = Counter()
+    for seed, instance in instances_of_every_kind(6):
+        rng = np.random.default_rng(seed)
+        problem, costs = WholeProblem(instance), Costs(instance)
+        opened = np.zeros((problem.n_topics, problem.n_servers), bool)
+        home = costs.homes[rng.integers(len(costs.homes))]
+        for topic in rng.permutation(problem.n_topics)[: 1 + seed % 3]:
+            opened[topic, home[instance.publishers[int(topic)]][:1]] = True
+        everything = root(problem)
+        state = restricted(problem, everything, everything.allowed, opened)
+        least, _ = costs.least(costs.inside(state))
+        hard = random_hard(problem, state, rng)
+        best = BestDual(problem, state, hard)
+        active = np.ones_like(state.allowed)
+        _, topic, server = share_places(problem, active)
+        publishers = np.array([len(own) for own in instance.publishers])[topic]
+        spool = problem.spool.astype(float)[topic] / (1 << problem.load_bits)
+        for factor in (0.5, 1.0, 1.001, 30.0, 1000.0):
+            alpha = factor * (best.alpha + (factor != 1.0) * rng.random())
+            shares = alpha[server] * spool / publishers
+            dual = whole_dual(problem, active, best.messages, shares, alpha, np.zeros_like(alpha), hard)
+            bound = DualBound(problem, state, dual).value
+            assert bound <= least
+            close[factor] += bound > best.value - 1
+    assert close[1.0] > 30
+
+
+def test_a_bound_is_what_a_linear_program_says():
+    for seed, instance in instances_of_every_kind(4):
+        rng = np.random.default_rng(seed)
+        problem = WholeProblem(instance)
+        state = random_state(problem, rng) if seed % 3 else root(problem)
+        hard = random_hard(problem, state, rng)
+        best = BestDual(problem, state, hard)
+        active = np.ones_like(state.allowed)
+        dual = whole_dual(problem, active, best.messages, best.shares, best.alpha, best.beta, hard)
+        assert float(DualBound(problem, state, dual).value) == pytest.approx(best.value, rel=1e-6, abs=1e-6)
+
+
+def state_of(problem, home):
+    """The state of one assignment."""
+    everything = root(problem)
+    allowed = np.arange(problem.n_servers)[None, :] == home[:, None]
+    return State(allowed, everything.open, everything.low, everything.high)
+
+
+@pytest.mark.parametrize("factor", [1.0, 2.0**-30, 1e9])
+def test_one_home_for_each_client_leaves_its_cost(factor):
+    for seed in range(4 * len(KINDS)):
+        instance = scaled_delays(random_instance(seed), factor)
+        home = random_home(instance, seed)
+        problem, cost = WholeProblem(instance), evaluate_exact(instance, home).objective
+        for bits in (0, 20, 40, 50):
+            value = DualBound(problem, state_of(problem, home), zero_dual(problem, bits=bits)).value
+            assert value <= cost
+            assert value == pytest.approx(float(cost), rel=2e-8, abs=1e-8)
+
+
+def test_clients_far_from_each_other_do_not_spoil_the_rest():
+    between = np.array([[0, 1.0, 1e12], [1.0, 0, 1e12], [1e12, 1e12, 0]])
+    instance = dataclasses.replace(
+        worked_example(),
+        server_x=np.zeros(3),
+        server_y=np.zeros(3),
+        storage=np.full(3, 10.0),
+        compute=np.full(3, 20.0),
+        server_server_delay=between,
+    )
+    problem, home = WholeProblem(instance), np.array([0, 0, 1, 1])
+    cost = evaluate_exact(instance, home).objective
+    value = DualBound(problem, state_of(problem, home), zero_dual(problem)).value
+    assert value <= cost
+    assert float(value) == pytest.approx(float(cost), rel=1e-8)
+
+
+def test_a_dual_of_zeros_proves_what_nearest_servers_cost_where_all_fits():
+    fits = 0
+    for seed in range(4 * len(KINDS)):
+        instance = random_instance(seed)
+        problem = WholeProblem(instance)
+        least, _ = theta_range(problem, root(problem))
+        if (least == ONE).all():
+            fits += 1
+            value = DualBound(problem, root(problem), zero_dual(problem)).value
+            assert float(value) == pytest.approx(linearise(instance).least_distance_cost, rel=1e-8)
+    assert fits > 25
+
+
+def test_short_and_long_integers_give_the_same_answer(monkeypatch):
+    lengths = Counter()
+    for seed, instance in instances_of_every_kind(2):
+        rng = np.random.default_rng(seed)
+        problem = WholeProblem(instance)
+        state = random_state(problem, rng) if seed % 2 else root(problem)
+        dual = good_dual(problem, state, rng)
+        short, long = DualBound(problem, state, dual), DualBound(problem, state, dual, long=True)
+        assert long.long
+        lengths[short.long] += 1
+        assert (short.total, short.unit) == (long.total, long.unit)
+        claim = short.value + 1
+        np.testing.assert_array_equal(short.dropped(claim), long.dropped(claim))
+        # However the edges are cut into pieces.
+        monkeypatch.setattr(bound_module, "ENTRIES", 7)
+        pieces = DualBound(problem, state, dual)
+        assert pieces.total == short.total
+        np.testing.assert_array_equal(pieces.dropped(claim), short.dropped(claim))
+        monkeypatch.undo()
+    assert lengths[False] > 50
+
+
+def finer(dual, by):
+    """The same dual in units so much smaller."""
+    return dataclasses.replace(
+        dual,
+        bits=dual.bits + by,
+        multiplier_bits=dual.multiplier_bits + 2 * by,
+        **{name: np.asarray(getattr(dual, name)) << by for name in ("messages", "shares")},
+        **{name: tuple(value << 2 * by for value in getattr(dual, name)) for name in ("alpha", "beta")},
+    )
+
+
+def test_fine_units_need_long_integers_and_change_little():
+    for seed, instance in instances_of_every_kind(1):
+        rng = np.random.default_rng(seed)
+        problem = WholeProblem(instance)
+        state = root(problem)
+        dual = random_dual(problem, state, rng)
+        coarse, fine = DualBound(problem, state, dual), DualBound(problem, state, finer(dual, 26))
+        assert (coarse.long, fine.long) == (False, True)
+        assert float(coarse.value) == pytest.approx(float(fine.value), rel=1e-8, abs=1e-7)
+
+
+def test_active_homes_that_are_not_allowed_are_passed_over():
+    for seed, instance in instances_of_every_kind(2):
+        rng = np.random.default_rng(seed)
+        problem, everything = WholeProblem(instance), root(WholeProblem(instance))
+        state = dataclasses.replace(random_state(problem, rng), open=everything.open)
+        dual = random_dual(problem, state, rng)
+        # Where no active home is allowed, all are active, with messages and shares of 0.
+        lacking = ~(dual.active & state.allowed).any(axis=1)
+        kept = (dual.active & state.allowed) | (lacking[:, None] & state.allowed)
+        messages, shares = np.zeros((len(problem.first), problem.n_servers)), []
+        messages[dual.active[problem.first]] = dual.messages
+        client, topic, server = share_places(problem, dual.active)
+        given = dict(zip(zip(client, topic, server, strict=True), dual.shares, strict=True))
+        shares = np.array([given.get(place, 0) for place in zip(*share_places(problem, kept), strict=True)], np.int64)
+        same = dataclasses.replace(
+            dual, active=kept, messages=messages[kept[problem.first]].astype(np.int64), shares=shares
+        )
+        assert DualBound(problem, state, same).value == DualBound(problem, state, dual).value
+
+
+def test_a_prover_can_hand_over_floats_that_are_whole_in_their_units():
+    for seed, instance in instances_of_every_kind(1):
+        rng = np.random.default_rng(seed)
+        problem, state = WholeProblem(instance), root(WholeProblem(instance))
+        dual = random_dual(problem, state, rng, bits=18, multiplier_bits=25, fix=True)
+        floats = [np.ldexp(np.asarray(getattr(dual, name), float), -18) for name in ("messages", "shares")]
+        prices = [np.ldexp(np.asarray(getattr(dual, name), float), -25) for name in ("alpha", "beta")]
+        step = dual_step(dual.active, *floats, *prices, np.array(dual.hard, bool), 18, 25, True)
+        for name in ("bits", "multiplier_bits", "fix", "alpha", "beta", "hard"):
+            assert getattr(step, name) == getattr(dual, name)
+        for name in ("active", "messages", "shares"):
+            array = getattr(dual, name)
+            np.testing.assert_array_equal(unpacked(getattr(step, name), array.shape, name), array)
+        assert DualBound(problem, state, step).total == DualBound(problem, state, dual).total
+
+
+@pytest.mark.parametrize("value", [0.25, np.nan, np.inf, 2.0**63])
+def test_floats_between_two_units_are_refused(value):
+    active, none = np.ones((1, 1), bool), np.zeros(1)
+    for place, name in enumerate(("messages", "shares", "alpha", "beta")):
+        columns = [np.array([value]) if position == place else none for position in range(4)]
+        with pytest.raises(InputError, match=f"^{name}: expected multiples of 2"):
+            dual_step(active, *columns, none, 1, 1, False)
+
+
+def example():
+    problem = WholeProblem(worked_example())
+    return problem, root(problem), zero_dual(problem, bits=20, multiplier_bits=20)
+
+
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [
+        ({"alpha": (1,)}, "alpha: expected 2 numbers, got 1"),
+        ({"alpha": (1, -1)}, "alpha[1]: expected a whole number from 0, got -1"),
+        (
+            {"beta": (1 << 200, 0)},
+            "beta[0]: expected a whole number from 0, got 160693804425899027554196209234116260252…",
+        ),
+        ({"hard": (1, 0, 0)}, "hard: expected 2 numbers, got 3"),
+        ({"hard": (1, 1 << 100)}, "hard: expected zeros and ones"),
+        ({"bits": 201}, "bits: expected a number from 0 to 200, got 201"),
+        ({"active": np.ones((4, 3), bool)}, "active: expected numbers of shape (4, 2), got (4, 3)"),
+        ({"active": np.full((4, 2), 2)}, "active: expected zeros and ones"),
+        ({"messages": np.zeros(3, np.int64)}, "messages: expected numbers of shape (6,), got (3,)"),
+        ({"messages": np.zeros(6)}, "messages: expected whole numbers, got float64"),
+        ({"shares": np.full(8, -1)}, "shares[0]: expected a number from 0, got -1"),
+        ({"shares": np.full(8, 1)}, "shares: expected no more than the price of each topic, got more"),
+    ],
+)
+def test_numbers_that_make_no_dual_are_refused_by_name(change, reason):
+    problem, state, dual = example()
+    assert DualBound(problem, state, dual).value > 0
+    with pytest.raises(InputError) as caught:
+        DualBound(problem, state, dataclasses.replace(dual, **change))
+    assert str(caught.value) == reason
+
+
+def test_shares_of_homes_that_are_not_allowed_count_too():
+    problem, state, dual = example()
+    price = {"alpha": (1 << 20, 1 << 20), "shares": np.full(8, (8 << 20) // 3)}
+    dual = dataclasses.replace(dual, **price | {"shares": price["shares"] * (np.arange(8) < 6)})
+    DualBound(problem, state, dual)
+    allowed = np.array([[1, 0], [1, 0], [0, 1], [1, 1]], bool)
+    more = dataclasses.replace(dual, shares=np.array([8, 0, 8, 0, 0, 0, 0, 0]) << 19)
+    DualBound(problem, dataclasses.replace(state, allowed=allowed), more)
+    more.shares[4] = 1
+    with pytest.raises(InputError, match="expected no more than the price"):
+        DualBound(problem, dataclasses.replace(state, allowed=allowed), more)
+
+
+def test_a_server_that_may_do_nothing_is_not_hard():
+    problem = WholeProblem(dataclasses.replace(worked_example(), storage=np.array([10.0, 0.0])))
+    dual = zero_dual(problem)
+    DualBound(problem, root(problem), dataclasses.replace(dual, hard=(1, 0)))
+    with pytest.raises(InputError, match="hard: expected 0 for server 1, which may do nothing itself"):
+        DualBound(problem, root(problem), dataclasses.replace(dual, hard=(0, 1)))
+    # A share known to be above 0 is enough.
+    state = dataclasses.replace(root(problem), low=np.array([0, 1]))
+    DualBound(problem, state, dataclasses.replace(dual, hard=(0, 1)))
+
+
+def test_what_is_paid_is_rounded_up(monkeypatch):
+    monkeypatch.setattr(bound_module, "FINE_BITS", 0)
+    problem, state, dual = example()
+    coarse = dataclasses.replace(dual, bits=0)
+    total = DualBound(problem, state, coarse).total
+    for prices in ({"alpha": (1, 0)}, {"beta": (0, 1)}, {"alpha": (1, 0), "hard": (1, 1)}):
+        assert DualBound(problem, state, dataclasses.replace(coarse, **prices)).total == total - 1
