@@ -29,7 +29,8 @@ from instances.solution import Progress, Solution
 ROOT_PROGRESS = 0.01
 ROOT_PATIENCE = 2
 MOST_PAIRS = 3_000_000
-# The search is told of the relaxation anew when the gap has shrunk to this share.
+# The search is told of the relaxation when the gap is below this share of the cost, and anew when it has shrunk so far.
+WORTH_A_HINT = 0.05
 HINT_PROGRESS = 0.8
 # Rounds of annealing, in turn: from the rounded relaxation or from the best; how hot; how much of the gap a home may
 # cost to be likely. They begin short.
@@ -114,7 +115,7 @@ class _Search:
                 likely = least < bound + part * (best.cost - bound)
                 likely[every, rounded] = likely[every, best.home] = True
                 start = rounded if from_rounded else best.home
-                effort = min(1.0, FIRST_EFFORT * 2.0 ** (turn // len(ROUNDS)))
+                effort = min(1.0, FIRST_EFFORT * 2.0 ** min(turn // len(ROUNDS), 10))
                 turn += 1
             found = anneal_among(
                 best.instance,
@@ -123,17 +124,11 @@ class _Search:
                 seed=self._seed * 1_000_003 + number,
                 heat=heat,
                 effort=effort,
-                go_on=self._goes_on if likely is not None else self._goes_on_without_hint,
+                go_on=lambda: not self._stop.is_set(),
             )
             best.offer(found)
             if self._stop.is_set():
                 return
-
-    def _goes_on(self) -> bool:
-        return not self._stop.is_set()
-
-    def _goes_on_without_hint(self) -> bool:
-        return self._goes_on() and self._hint is None
 
 
 @dataclass(frozen=True, eq=False)
@@ -223,7 +218,7 @@ class _Run:
         self._trace: list[tuple[float, float, float]] = []
         self._bound = self._root_bound = -math.inf
         # What packing and verifying one step takes, until it is known better: mostly by the number of edges.
-        self._seconds_a_step = 0.002 + 1e-5 * self._graph.n_edges
+        self._seconds_a_step = 0.001 + 1e-5 * self._graph.n_edges
 
     def search(self) -> None:
         """Raise the bound and lower the cost until both meet, or the time is over."""
@@ -296,12 +291,14 @@ class _Run:
         """Raise the bound, first of all assignments at once, then part by part."""
         best, closing = self._best, self._closing
         root = Root(self._graph, best.home, best.overloaded)
-        stalled, hinted = 0, math.inf
+        stalled, hinted = 0, WORTH_A_HINT * best.cost
         try:
             while self._time_is_left() and (stalled < ROOT_PATIENCE or root.relaxation.pairs > MOST_PAIRS):
                 gain = root.step()
                 self._note(root.bound.value)
                 gap = best.cost - root.bound.value
+                if root.bound.value >= closing.cutoff:
+                    break
                 stalled = 0 if gain > ROOT_PROGRESS * gap else stalled + 1
                 if gap < HINT_PROGRESS * hinted or stalled == ROOT_PATIENCE:
                     self._give_hint(root)

@@ -22,6 +22,8 @@ MARGIN = 4e-7
 STEPS = 100  # iterations between two looks at the bound
 PATIENCE = 3  # looks without progress
 PROGRESS = 0.02  # of what is missing to the best cost
+FEW = 100_000  # assignments: which are split client by client
+WORTH_OPENING = 1e-4  # of what is missing: what makes it pay to split by an open topic
 SHARE_IN_DOUBT = 0.05  # of what is missing: what makes it pay to split by the share that a server processes
 SHARE_UNIT = 1024
 OVERLOAD = 1.02
@@ -138,7 +140,7 @@ class Closing:
             node.dual, node.relaxation = Dual.nothing(node.region), None
             node.bound = bound_of(node.dual, node.region).value
             return True
-        parts = split.parts(node.region)
+        parts = [part.settled() for part in split.parts(node.region)]
         children = tuple(None if part.empty else self._child(node, part) for part in parts)
         for child in children:
             if child is not None and self._time_is_left():
@@ -211,7 +213,7 @@ class Closing:
         if kept > (1 - WORTH_DROPPING) * before:
             return False
         node.fixings.append(node.dual)
-        node.region = node.region.limited(keep)
+        node.region = node.region.limited(keep).settled()
         if node.region.empty:
             node.bound = self.cutoff
             return False
@@ -219,28 +221,43 @@ class Closing:
         return self._time_is_left()
 
     def _choose(self, node: Node) -> Split | None:
-        """Choose how to split: the topic whose half-open storage is worth most, else the client least decided."""
-        graph, region, relaxation = self.graph, node.region, node.relaxation
-        assert relaxation is not None
-        shares = relaxation.shares
-        split = self._choose_share(node, shares)
-        if split is not None:
-            return split
-        half = np.zeros((len(graph.spool), graph.n_servers))
-        np.maximum.at(half, graph.topic, shares[graph.topic_owner])
-        half = np.minimum(half, 1 - half)
-        worth = half * graph.spool[:, None] * relaxation.alpha[None, :] * (region.possible & ~region.certain)
-        topic, server = np.unravel_index(int(worth.argmax()), worth.shape) if worth.size else (0, 0)
-        if worth.size and worth[topic, server] > 1e-4 * max(1e-300, self.cutoff - node.bound):
-            return Split(topic=int(topic), server=int(server))
-        choices = region.allowed.sum(axis=1)
+        """Choose how to split; None if there is but one assignment."""
+        assert node.relaxation is not None
+        shares = node.relaxation.shares
+        choices = node.region.allowed.sum(axis=1)
         if choices.max() == 1:
             return None
+        split = None
+        if np.log(choices).sum() > np.log(FEW):
+            split = self._choose_share(node, shares) or self._choose_topic(node, shares)
+        return split or self._choose_client(node, shares)
+
+    def _choose_client(self, node: Node, shares: FloatArray) -> Split:
+        """Choose the client least decided."""
+        choices = node.region.allowed.sum(axis=1)
         doubt = np.where(choices > 1, 1 - shares.max(axis=1) + 1e-6 * choices, -1.0)
         client = int(doubt.argmax())
-        servers = np.zeros(graph.n_servers, np.bool_)
-        servers[int(np.where(region.allowed[client], shares[client], -1.0).argmax())] = True
+        servers = np.zeros(self.graph.n_servers, np.bool_)
+        servers[int(np.where(node.region.allowed[client], shares[client], -1.0).argmax())] = True
         return Split(client=client, servers=servers)
+
+    def _choose_topic(self, node: Node, shares: FloatArray) -> Split | None:
+        """Choose the topic and the server whose half-open storage is worth most, if it is worth anything."""
+        graph, region = self.graph, node.region
+        assert node.relaxation is not None
+        half = self._open_shares(shares)
+        half = np.minimum(half, 1 - half)
+        worth = half * graph.spool[:, None] * node.relaxation.alpha[None, :] * (region.possible & ~region.certain)
+        if not worth.size or worth.max() <= WORTH_OPENING * (self.cutoff - node.bound):
+            return None
+        topic, server = np.unravel_index(int(worth.argmax()), worth.shape)
+        return Split(topic=int(topic), server=int(server))
+
+    def _open_shares(self, shares: FloatArray) -> FloatArray:
+        """Return how far each topic is open on each server (``N×L``)."""
+        found = np.zeros((len(self.graph.spool), self.graph.n_servers))
+        np.maximum.at(found, self.graph.topic, shares[self.graph.topic_owner])
+        return found
 
     def _choose_share(self, node: Node, shares: FloatArray) -> Split | None:
         """Choose the overloaded server where not knowing ``θ`` costs the bound most, if it is much."""
@@ -248,9 +265,7 @@ class Closing:
         low, high = region.least_share, np.where(region.allowed, region.largest_share, 0.0).max(axis=0)
         # What the clients of a server would pay if all was delegated: how much of it they pay is what θ decides.
         delegated = (shares * region.delegation_cost.clip(min=0)).sum(axis=0)
-        open_share = np.zeros((len(graph.spool), graph.n_servers))
-        np.maximum.at(open_share, graph.topic, shares[graph.topic_owner])
-        stored = (open_share * graph.spool[:, None]).sum(axis=0)
+        stored = (self._open_shares(shares) * graph.spool[:, None]).sum(axis=0)
         computed = (shares * graph.demand[:, None]).sum(axis=0)
         loaded = (stored > OVERLOAD * graph.storage) | (computed > OVERLOAD * graph.compute)
         doubt = np.where(loaded & (low > 0), (high - low) * delegated, 0.0)

@@ -82,6 +82,16 @@ class Region:
         hard[server] = True
         return replace(self, high=high), replace(self, low=low, hard=hard)
 
+    def settled(self) -> "Region":
+        """Return the same without homes that nobody can have: at which ``θ`` would be too small."""
+        region = self
+        while region.low.any() or (region.high < 1).any():
+            impossible = region.allowed & (region.largest_share < region.least_share[None, :] * (1 - 1e-12))
+            if not impossible.any():
+                break
+            region = region.limited(~impossible)
+        return region
+
     @property
     def storage(self) -> FloatArray:
         """What the storage rows are held to, per server."""

@@ -9,7 +9,7 @@ import numpy as np
 
 from formulations.certificates.certificate import LARGEST_NUMBER, MOST_BITS, Dual
 from formulations.certificates.packing import Array, unpacked
-from formulations.certificates.states import ONE, THETA_BITS, State, restricted, theta_range
+from formulations.certificates.states import ONE, THETA_BITS, State, restricted, settled, theta_range
 from formulations.certificates.whole_problem import (
     Bools,
     Rounded,
@@ -271,7 +271,7 @@ def after_dual(problem: WholeProblem, state: State, dual: Dual, claim: Fraction)
         return bound.value, None
     if not dual.fix:
         return bound.value, state
-    return bound.value, restricted(problem, state, state.allowed & ~bound.dropped(claim))
+    return bound.value, settled(problem, restricted(problem, state, ~bound.dropped(claim)))
 
 
 def _sums(shape: tuple[int, ...], place: tuple[Array, ...], values: Array) -> Whole:

@@ -67,6 +67,20 @@ def restricted(problem: WholeProblem, state: State, allowed: Bools, opened: Bool
     return State(allowed, opened, state.low, state.high) if allowed.any(axis=1).all() else None
 
 
+def settled(problem: WholeProblem, state: State | None) -> State | None:
+    """Return the state without homes that nobody can have, as ``θ`` would be too small there; None if it is empty."""
+    if state is None or (not state.low.any() and (state.high == SHARE_UNITS).all()):
+        return state
+    left: State | None = state
+    while left is not None:
+        least, most = theta_range(problem, left)
+        impossible = (most < least[None, :]).astype(np.bool_) & left.allowed
+        if not impossible.any():
+            break
+        left = restricted(problem, left, ~impossible)
+    return left
+
+
 def cases(problem: WholeProblem, state: State, split: Split) -> list[State | None]:
     """Return the two states of a split, first case first; None for one without an assignment."""
     if isinstance(split, SplitClient):
@@ -91,7 +105,7 @@ def cases(problem: WholeProblem, state: State, split: Split) -> list[State | Non
         low[split.server] = max(low[split.server], split.share)
         high[split.server] = min(high[split.server], split.share)
         states = [State(state.allowed, state.open, *share) for share in ((state.low, high), (low, state.high))]
-    return states
+    return [settled(problem, case) for case in states]
 
 
 def theta_range(problem: WholeProblem, state: State) -> tuple[Whole, Whole]:
@@ -112,7 +126,8 @@ def theta_range(problem: WholeProblem, state: State) -> tuple[Whole, Whole]:
     certain = problem.open_topics(fixed) | state.open
     stored = np.where(certain, problem.spool[:, None], 0).sum(axis=0)
     computed = np.where(fixed, problem.demand[:, None], 0).sum(axis=0)
-    most: Whole = np.full(allowed.shape, ONE, object)
+    known = state.high.astype(object) * (ONE // SHARE_UNITS)
+    most: Whole = np.repeat(known[None, :], len(allowed), axis=0)
     for l in np.flatnonzero((least < ONE).astype(np.bool_)):
         more_stored = stored[l] + problem.topic_sums(~certain[:, l])
         more_computed = computed[l] + np.where(fixed[:, l], 0, problem.demand)
@@ -120,7 +135,7 @@ def theta_range(problem: WholeProblem, state: State) -> tuple[Whole, Whole]:
             _theta(problem.storage[l], more_stored, upwards=True),
             _theta(problem.compute[l], more_computed, upwards=True),
         )
-        most[:, l] = np.minimum(theta, int(state.high[l]) * (ONE // SHARE_UNITS))
+        most[:, l] = np.minimum(theta, known[l])
     return least, most
 
 

@@ -4,7 +4,7 @@ import itertools
 import numpy as np
 import pytest
 
-from heuristics.anneal import _Search, solve
+from heuristics.anneal import _near, _Search, solve
 from instances.errors import InputError
 from instances.evaluation import evaluate
 from instances.families import FAMILIES
@@ -110,7 +110,7 @@ def test_a_batch_ends_however_large_the_groups_are():
         publishers=everybody,
         subscribers=everybody,
     )
-    search = _Search(instance, np.zeros(3000, np.int32), 0)
+    search = _Search(instance, np.zeros(3000, np.int32), 0, _near(instance))
     typical = search.typical_change()
     done = search.batch(10**6, 0.2 * typical, 0.005 * typical, 0.0, 10**6)
     assert 0 < done < 100_000

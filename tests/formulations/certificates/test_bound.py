@@ -1,5 +1,5 @@
 import dataclasses
-from collections import Counter
+from collections import Counter, defaultdict
 from fractions import Fraction
 
 import numpy as np
@@ -138,6 +138,74 @@ def test_no_dual_proves_more_than_the_best_assignment_costs(part, fine, monkeypa
     assert dropped > 3000
     assert min(kinds[name] for name in ("alpha", "beta", "hard")) > 300
     assert min(kinds[name] for name in ("open", "low", "high")) > 15
+
+
+def exact_charges(instance, state, dual):
+    """What docs/certificates.md charges each allowed home, and the constant, without any rounding."""
+    clients, servers = range(instance.n_clients), range(instance.n_servers)
+    u = [Fraction(float(spool)) for spool in instance.spool]
+    topics = [{n for n, own in enumerate(instance.publishers) if m in own.tolist() and u[n] > 0} for m in clients]
+    weight = {(m, r): Fraction(0) for m in clients for r in clients}
+    publications = [0] * instance.n_clients
+    for publishers, subscribers in zip(instance.publishers, instance.subscribers, strict=True):
+        for m in publishers.tolist():
+            receivers = set(subscribers.tolist()) - {m}
+            publications[m] += bool(receivers)
+            for r in receivers:
+                weight[m, r] += Fraction(1, len(receivers))
+    homes = [set(np.flatnonzero(row).tolist()) for row in state.allowed]
+    opened = [{n for n in range(instance.n_topics) if state.open[n, l] and u[n] > 0} for l in servers]
+    storage, compute = ([Fraction(float(x)) for x in column] for column in (instance.storage, instance.compute))
+    alpha, beta = ([Fraction(x, 1 << dual.multiplier_bits) for x in column] for column in (dual.alpha, dual.beta))
+    share = defaultdict(Fraction)
+    places = np.argwhere(dual.active).tolist()
+    order = [(m, n, l) for m in clients for n in sorted(topics[m]) for k, l in places if k == m]
+    share |= {place: Fraction(int(x), 1 << dual.bits) for place, x in zip(order, dual.shares, strict=True)}
+
+    def theta(l, there, more=frozenset()):
+        stored = sum(u[n] for n in set(more).union(*(topics[m] for m in there)))
+        computed = sum(u[n] for m in there for n in topics[m])
+        loads = (storage[l], stored), (compute[l], computed)
+        return min([Fraction(1)] + [capacity / load for capacity, load in loads if load])
+
+    charges, constant = {}, Fraction(0)
+    for l in servers:
+        least = max(theta(l, [m for m in clients if l in homes[m]]), Fraction(int(state.low[l]), 1024))
+        constant += sum(alpha[l] * u[n] for n in opened[l])
+        constant -= (alpha[l] * storage[l] + beta[l] * compute[l]) / (least if dual.hard[l] else 1)
+        for m in clients:
+            if l not in homes[m]:
+                continue
+            certain = {r for r in clients if homes[r] == {l}} | {m}
+            most = min(theta(l, certain, opened[l]), Fraction(int(state.high[l]), 1024)) if least < 1 else least
+            local = beta[l] * sum(u[n] for n in topics[m]) + sum(share[m, n, l] for n in topics[m] - opened[l])
+            remote = 2 * Fraction(instance.cloud_delay) * publications[m]
+            for r in set(clients) - {m}:
+                remote -= weight[m, r] * max(Fraction(float(instance.server_delay[l, k])) for k in homes[r])
+            if dual.hard[l]:
+                charges[m, l] = local + min((1 - t) * remote for t in (least, most))
+            else:
+                remote -= sum(alpha[l] * u[n] for n in topics[m] & opened[l])
+                charges[m, l] = min(t * local + (1 - t) * remote for t in (least, most))
+    return charges, constant
+
+
+@pytest.mark.parametrize("fine", [40, 4])
+def test_charges_are_those_of_the_definition_rounded_down(fine, monkeypatch):
+    monkeypatch.setattr(bound_module, "FINE_BITS", fine)
+    for seed, instance in instances_of_every_kind(4):
+        rng = np.random.default_rng([seed, fine])
+        problem = WholeProblem(instance)
+        state = random_state(problem, rng)
+        dual = random_dual(problem, state, rng, bits=fine // 2, multiplier_bits=int(rng.integers(0, 20)))
+        bound = DualBound(problem, state, dual)
+        found, constant = bound._charges()
+        charges, exact = exact_charges(instance, state, dual)
+        unit = Fraction(1, 1 << bound.unit)
+        assert exact - (problem.n_servers * 2) * unit < constant * unit <= exact
+        for place, charge in charges.items():
+            slack = (problem.degree + 5) * unit + (abs(charge) + 1) * Fraction(1, 10**6)
+            assert charge - slack < int(found[place]) * unit <= charge
 
 
 def test_open_topics_count_once():

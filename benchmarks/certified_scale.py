@@ -1,0 +1,68 @@
+"""How certified gaps, time and memory grow with the number of clients.
+
+python benchmarks/certified_scale.py [CLIENTS SERVERS SECONDS]
+
+By default 1,000, 10,000 and 100,000 clients.
+"""
+
+import resource
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+from formulations.certificates.certificate import write_certificate
+from formulations.certificates.verification import verify
+from instances.families import FAMILIES
+from relocbench.certifying import certify
+from relocbench.solving import warm_up
+
+SIZES = ((1_000, 25, 60.0), (10_000, 100, 600.0), (100_000, 100, 3600.0))
+CLIENTS_A_TOPIC = 6.0  # of the family: members are shared between topics
+
+
+def main(clients: int, servers: int, seconds: float) -> None:
+    topics = round(clients / CLIENTS_A_TOPIC)
+    # Capacity for each topic as in the paper.
+    factor = (topics / 64) / (servers / 16)
+    settings = {
+        "sigma": 10.0,
+        "topics": topics,
+        "servers": servers,
+        "storage": 640 * factor,
+        "compute": 3200 * factor,
+    }
+    instance = FAMILIES["paper"].cells(settings)[0].build(0)
+    shown = [0.0]
+
+    def progress(now: float, cost: float, bound: float) -> None:
+        if now > shown[0] + seconds / 20:
+            shown[0] = now
+            print(f"  {now:7.1f} s: {cost:.2f} and {bound:.2f}, gap {(cost - bound) / cost:.3%}", file=sys.stderr)
+
+    begin = time.perf_counter()
+    found = certify(instance, time_limit=seconds, on_progress=progress)
+    took = time.perf_counter() - begin
+    with tempfile.TemporaryDirectory() as scratch:
+        path = Path(scratch) / "certificate.json"
+        write_certificate(found.certificate, path)
+        size = path.stat().st_size
+        begin = time.perf_counter()
+        gap = verify(instance, path).gap
+        check = time.perf_counter() - begin
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
+    print(
+        f"| {instance.n_clients} | {servers} | {float(gap or 0):.3%} | {took:.0f} | {peak:.2f} "
+        f"| {size / 1e6:.1f} | {check:.0f} |",
+        flush=True,
+    )
+
+
+if __name__ == "__main__":
+    warm_up("bound")
+    given = sys.argv[1:]
+    sizes = ((int(given[0]), int(given[1]), float(given[2])),) if given else SIZES
+    print("| clients | servers | gap | seconds | GiB at most | proof, MB | check, s |")
+    print("|---|---|---|---|---|---|---|", flush=True)
+    for size in sizes:
+        main(*size)
