@@ -18,7 +18,10 @@ from relocbench.solving import solve
 from tests.instances.bad_files import run_command
 
 LIBRARY = Shelf()
+# `library check` goes through all of them; this one's proof alone takes half a minute.
+SLOW = "small-overloaded-m15-l4-0"
 QUICK = [*LIBRARY.names("tiny-*"), *LIBRARY.names("small-*"), "paper-s1-0", "paper-s10-3"]
+QUICK.remove(SLOW)
 # One that is proved optimal by several steps, so that there is something to take away.
 NAME = "small-scarce-m15-l4-0"
 OTHER = "tiny-scarce-plain-0"
@@ -99,7 +102,7 @@ def test_a_certificate_that_is_better_in_nothing_is_refused(shelf, best):
 def test_a_certificate_that_proves_nothing_is_refused(shelf, best):
     store(shelf, with_worse_proof(best))
     for change, reason in (
-        ({"proof": best.proof[:1]}, "proves nothing: claim: is not proved"),
+        ({"proof": ()}, "proves nothing: claim: is not proved"),
         ({"claim": best.claim * 2}, "proves nothing: claim: is above what the homes of the certificate cost"),
         ({"home": best.home[:-1]}, "proves nothing: home: expected one server for each of 15 clients, got 14"),
     ):
@@ -215,7 +218,7 @@ def test_check_finds_what_is_wrong(shelf, best):
     assert "expected the instance with the hash ffff" in wrong()[NAME]
     shelf.put(entry)
     write_certificate(with_worse_home(best), shelf.certificate_path(NAME))
-    assert wrong()[NAME].endswith("homes_by, bound_by: the index and the files differ") or "objective" in wrong()[NAME]
+    assert wrong()[NAME] == "objective, exact_objective, gap, status: the index and the files differ"
     write_certificate(dataclasses.replace(best, proof=()), shelf.certificate_path(NAME))
     assert wrong()[NAME].startswith("proves nothing: claim: is not proved")
     shelf.certificate_path(NAME).unlink()
