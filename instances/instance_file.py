@@ -35,6 +35,7 @@ def read_instance(path: str | Path) -> Instance:
     """Read one instance.
 
     A Parquet file with several instances takes the name of one behind a ``#``: ``family.parquet#paper-s10-3``.
+    ``library:paper-s10-3`` is an instance of the library.
     """
     text, marker, name = str(path).rpartition(".parquet#")
     if not marker or os.path.exists(path):  # which, unlike Path.exists, takes any name
@@ -47,11 +48,20 @@ def read_instance(path: str | Path) -> Instance:
     if name:
         problem = "found none" if not found else "found several"
         raise InputError(text, f"expected one instance named {shown(name)}, {problem}")
-    raise InputError(text, f"expected one instance, found several; name one: {text}#{found[0].name}")
+    one = f"library:{found[0].name}" if _in_library(text) else f"{text}#{found[0].name}"
+    raise InputError(text, f"expected one instance, found several; name one: {one}")
 
 
 def read_instances(path: str | Path, name: str | None = None) -> Iterator[Instance]:
-    """Read every instance of a file, one after the other, or those of one name."""
+    """Read every instance of a file, one after the other, or those of one name.
+
+    ``library:small-*`` are the instances of the library that match.
+    """
+    if _in_library(path):
+        from instances.library.shelf import read_named
+
+        yield from read_named(str(path))
+        return
     path = Path(path)
     if path.suffix != ".parquet":
         check_json_path(path)
@@ -64,6 +74,10 @@ def read_instances(path: str | Path, name: str | None = None) -> Iterator[Instan
             yield _from_json(path)
     except InputError as error:
         raise error.inside(str(path)) from error
+
+
+def _in_library(path: str | Path) -> bool:
+    return str(path).startswith("library:") and not os.path.exists(path)
 
 
 def write_instance(instance: Instance, path: str | Path) -> None:

@@ -8,7 +8,19 @@ from typing import Annotated
 
 import typer
 
-from relocbench.commands import bench, certify, describe, evaluate, families, generate, info, methods, solve, verify
+from relocbench.commands import (
+    bench,
+    certify,
+    describe,
+    evaluate,
+    families,
+    generate,
+    info,
+    library,
+    methods,
+    solve,
+    verify,
+)
 from relocbench.version import __version__
 
 app = typer.Typer(
@@ -19,6 +31,7 @@ app = typer.Typer(
 )
 for command in (generate, describe, solve, evaluate, certify, verify, bench, families, methods, info):
     app.command(command.__name__.rpartition(".")[2])(command.run)
+app.add_typer(library.app, name="library")
 for point in importlib.metadata.entry_points(group="relocbench.commands"):
     app.command(point.name)(point.load())
 

@@ -22,7 +22,8 @@ CHECK = "Methods against each other"
 
 def run(
     instances: Annotated[
-        list[Path] | None, typer.Argument(help="Instance files (JSON, Parquet with any number, family.parquet#name).")
+        list[Path] | None,
+        typer.Argument(help="Instance files (JSON, Parquet with any number, family.parquet#name, library:name)."),
     ] = None,
     method: Annotated[
         list[str] | None, typer.Option(help="Selector; repeatable. `relocbench methods` lists them.")

@@ -10,7 +10,7 @@ from relocbench.terminal import live_line, print_json
 
 
 def run(
-    instance: Annotated[Path, typer.Argument(help="Instance file (or family.parquet#name).")],
+    instance: Annotated[Path, typer.Argument(help="Instance file (or family.parquet#name, library:name).")],
     out: Annotated[Path, typer.Option(help="Where the certificate goes (.json, .json.gz).")],
     time_limit: Annotated[float, typer.Option(help="Seconds, verification included.", min=0)] = 60.0,
     seed: Annotated[int, typer.Option(help="Steers the search for homes.", min=0)] = 0,

@@ -9,7 +9,7 @@ from relocbench.terminal import print_json
 
 
 def run(
-    instance: Annotated[Path, typer.Argument(help="Instance file (or family.parquet#name).")],
+    instance: Annotated[Path, typer.Argument(help="Instance file (or family.parquet#name, library:name).")],
     witness: Annotated[
         Path | None, typer.Option(help="Where to write an assignment that overloads no server, if one was found.")
     ] = None,

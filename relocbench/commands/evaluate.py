@@ -10,7 +10,7 @@ from relocbench.terminal import print_json, print_table
 
 
 def run(
-    instance: Annotated[Path, typer.Argument(help="Instance file (or family.parquet#name).")],
+    instance: Annotated[Path, typer.Argument(help="Instance file (or family.parquet#name, library:name).")],
     solution: Annotated[Path, typer.Argument(help="Solution file.")],
     exact: Annotated[bool, typer.Option("--exact", help="Add ΣD as an exact fraction.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,

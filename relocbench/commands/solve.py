@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def run(
-    instance: Annotated[Path, typer.Argument(help="Instance file (or family.parquet#name).")],
+    instance: Annotated[Path, typer.Argument(help="Instance file (or family.parquet#name, library:name).")],
     method: Annotated[str, typer.Option(help="Selector; `relocbench methods` lists them.")],
     seed: Annotated[
         int, typer.Option(help="The same seed gives the same homes (a search cut off by the time limit aside).", min=0)

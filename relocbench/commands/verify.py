@@ -12,7 +12,7 @@ from relocbench.terminal import live_line, print_json
 
 
 def run(
-    instance: Annotated[Path, typer.Argument(help="Instance file (or family.parquet#name).")],
+    instance: Annotated[Path, typer.Argument(help="Instance file (or family.parquet#name, library:name).")],
     certificate: Annotated[Path, typer.Argument(help="Certificate file (.json, .json.gz).")],
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:

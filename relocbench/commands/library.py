@@ -1,0 +1,195 @@
+"""``relocbench library``: the certified instances, and the one way to change them."""
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, NoReturn
+
+import typer
+
+from relocbench.terminal import live_line, print_json, print_table
+
+if TYPE_CHECKING:
+    from instances.library.shelf import Entry, Shelf
+
+app = typer.Typer(
+    help="Instances with the best homes known, a bound, and a certificate of both.\n\n"
+    "Any command takes them as library:NAME. Example: relocbench library list",
+    no_args_is_help=True,
+)
+
+Directory = Annotated[Path | None, typer.Option(help="Another library than the one of this package.")]
+Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+By = Annotated[str, typer.Option(help="How it was obtained. Default: what the file says.")]
+Name = Annotated[str, typer.Argument(help="Name of an entry, with or without library: before it.")]
+
+
+@app.command("list")
+def list_entries(
+    pattern: Annotated[str, typer.Argument(help="Which names, such as 'small-*'.")] = "*",
+    directory: Directory = None,
+    as_json: Json = False,
+) -> None:
+    """List the entries, with their gaps.
+
+    Example: relocbench library list 'paper-s10-*'
+    """
+    shelf = _shelf(directory)
+    entries = [shelf.entry(name) for name in shelf.names(_bare(pattern))]
+    if as_json:
+        print_json({"version": shelf.version, "entries": [entry.to_json() for entry in entries]})
+        return
+    columns = ("name", "clients", "servers", "topics", "ΣD", "bound", "gap", "status")
+    rows = [
+        (
+            entry.name,
+            str(entry.clients),
+            str(entry.servers),
+            str(entry.topics),
+            f"{entry.objective:.8g}",
+            f"{entry.bound:.8g}",
+            _gap(entry),
+            entry.status + _claim(entry),
+        )
+        for entry in entries
+    ]
+    print_table(f"library, version {shelf.version}: {len(entries)} entries", columns, rows, columns[1:7])
+
+
+@app.command()
+def show(name: Name, directory: Directory = None, as_json: Json = False) -> None:
+    """Say everything known of one entry, and where its files are.
+
+    Example: relocbench library show paper-s10-3
+    """
+    shelf = _shelf(directory)
+    entry = shelf.entry(_bare(name))
+    found = entry.to_json() | {
+        "instance_file": str(shelf.instance_path(entry.name)),
+        "certificate_file": str(shelf.certificate_path(entry.name)),
+    }
+    if as_json:
+        print_json(found)
+        return
+    width = max(map(len, found))
+    for what, value in found.items():
+        text = f"{value['bound']} ({value['by']}; no certificate)" if isinstance(value, dict) else value
+        print(f"{what:<{width}}  {text}")
+
+
+@app.command()
+def improve(
+    name: Name,
+    file: Annotated[Path, typer.Argument(help="Certificate or solution file.")],
+    by: By = "",
+    directory: Directory = None,
+    as_json: Json = False,
+) -> None:
+    """Take better homes or a better bound into the library, after verifying them.
+
+    Exit 1, with the reason, if the file proves nothing or has nothing better.
+
+    Example: relocbench library improve paper-s10-3 cert.json --by 'certify, 1 h'
+    """
+    from relocbench import shelving
+
+    shelf = _shelf(directory)
+    offer = shelving.read_offer(file, shelf.read(_bare(name)))
+    try:
+        change = shelving.improve(shelf, _bare(name), offer, by)
+    except shelving.RefusedError as error:
+        _refuse(file, error)
+    if as_json:
+        print_json({"better": list(change.better), "version": shelf.version, "entry": change.after.to_json()})
+    else:
+        print(f"{change.after.name}: better {' and '.join(change.better)}; version {shelf.version}")
+        print(f"before: {_summary(change.before)}")
+        print(f"after:  {_summary(change.after)}")
+
+
+@app.command()
+def add(
+    instance: Annotated[Path, typer.Argument(help="Instance file (or family.parquet#name).")],
+    certificate: Annotated[Path, typer.Argument(help="Certificate file (.json, .json.gz).")],
+    name: Annotated[str, typer.Option(help="Name of the entry. Default: the instance's.")] = "",
+    by: By = "",
+    directory: Directory = None,
+    as_json: Json = False,
+) -> None:
+    """Put another instance into the library, after verifying its certificate.
+
+    Example: relocbench library add inst.json cert.json --name paper-s10-7
+    """
+    from formulations.certificates.certificate import read_certificate
+    from instances.instance_file import read_instance
+    from relocbench import shelving
+
+    shelf = _shelf(directory)
+    try:
+        entry = shelving.add(shelf, read_instance(instance), read_certificate(certificate), name=name, by=by)
+    except shelving.RefusedError as error:
+        _refuse(certificate, error)
+    if as_json:
+        print_json({"version": shelf.version, "entry": entry.to_json()})
+    else:
+        print(f"{entry.name}: {_summary(entry)}; version {shelf.version}")
+
+
+@app.command()
+def check(
+    names: Annotated[list[str] | None, typer.Argument(help="Which entries; all by default.")] = None,
+    directory: Directory = None,
+    as_json: Json = False,
+) -> None:
+    """Verify the certificates and compare the index with the files; exit 1 if anything is wrong.
+
+    Example: relocbench library check 'tiny-*'
+    """
+    from relocbench import shelving
+
+    shelf = _shelf(directory)
+    patterns = list(map(_bare, names or ["*"]))
+    chosen = dict.fromkeys(name for pattern in patterns for name in shelf.names(pattern) or [shelf.entry(pattern).name])
+    wrong: dict[str, str] = {}
+    with live_line() as show_line:
+        for number, name in enumerate(chosen):
+            text = f"{number + 1} of {len(chosen)}: {name}"
+            show_line(text)
+            if problem := shelving.check(shelf, name, lambda step, text=text: show_line(f"{text}, step {step}")):  # type: ignore[misc]
+                wrong[name] = problem
+    if names is None:
+        wrong |= {path.name: "belongs to no entry" for path in shelving.stray_files(shelf)}
+    if as_json:
+        print_json({"version": shelf.version, "checked": len(chosen), "wrong": wrong})
+    else:
+        for name, problem in wrong.items():
+            print(f"{name}: {problem}")
+        print(f"{len(chosen)} entries checked, {f'{len(wrong)} wrong' if wrong else 'all proved'}")
+    if wrong:
+        raise typer.Exit(1)
+
+
+def _shelf(directory: Path | None) -> "Shelf":
+    from instances.library.shelf import FOLDER, Shelf
+
+    return Shelf(directory or FOLDER)
+
+
+def _bare(name: str) -> str:
+    return name.removeprefix("library:")
+
+
+def _refuse(file: Path, error: Exception) -> NoReturn:
+    print(f"relocbench: {file}: {error}", file=sys.stderr)
+    raise typer.Exit(1)
+
+
+def _summary(entry: "Entry") -> str:
+    return f"{entry.status}, ΣD = {entry.objective:.10g}, no assignment below {entry.bound:.10g}, gap {_gap(entry)}"
+
+
+def _gap(entry: "Entry") -> str:
+    return "-" if entry.gap is None else "0" if entry.status == "optimal" else f"{entry.gap:.3%}"
+
+
+def _claim(entry: "Entry") -> str:
+    return "" if entry.claimed is None else f" ({entry.claimed.bound:.8g} claimed)"
