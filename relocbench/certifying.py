@@ -28,6 +28,7 @@ from instances.solution import Progress, Solution
 # pairs of labels at each node would get anywhere.
 ROOT_PROGRESS = 0.01
 ROOT_PATIENCE = 2
+NEARLY_CLOSED = 1e-3
 MOST_PAIRS = 3_000_000
 # The search is told of the relaxation when the gap is below this share of the cost, and anew when it has shrunk so far.
 WORTH_A_HINT = 0.05
@@ -299,6 +300,8 @@ class _Run:
                 gap = best.cost - root.bound.value
                 if root.bound.value >= closing.cutoff:
                     break
+                if gap < NEARLY_CLOSED * best.cost and root.relaxation.pairs <= MOST_PAIRS:
+                    break  # so few homes will be left that the rest is quick
                 stalled = 0 if gain > ROOT_PROGRESS * gap else stalled + 1
                 if gap < HINT_PROGRESS * hinted or stalled == ROOT_PATIENCE:
                     self._give_hint(root)

@@ -122,8 +122,8 @@ class Closing:
     def start(self, relaxation: Relaxation, dual: Dual, bound: Bound) -> None:
         """Begin with the region of all assignments, and a dual for it."""
         self.root = Node(relaxation.region, bound.value, dual, relaxation=relaxation)
-        if self._time_is_left():
-            self._drop_homes(self.root, bound)
+        if self._time_is_left() and self._drop_homes(self.root, bound):
+            self._raise_and_drop(self.root)
         self._push(self.root)
 
     def step(self) -> bool:
@@ -171,10 +171,14 @@ class Closing:
         before = node.relaxation
         assert before is not None
         node.relaxation = self._relaxation(node.region, before)
-        while self._raise(node) and self._drop_homes(node, bound_of(node.dual, node.region)):
-            pass
+        self._raise_and_drop(node)
         if not node.region.empty and node.bound < self.cutoff:
             self._offer(node.relaxation.shares.argmax(axis=1).astype(np.int32))
+
+    def _raise_and_drop(self, node: Node) -> None:
+        """Raise the bound, drop homes, and again, as long as that pays."""
+        while self._raise(node) and self._drop_homes(node, bound_of(node.dual, node.region)):
+            pass
 
     def _relaxation(self, region: Region, before: Relaxation) -> Relaxation:
         servers = region.allowed & before.labels.servers
