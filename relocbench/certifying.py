@@ -17,7 +17,7 @@ from formulations.bounding.root import Root
 from formulations.certificates.certificate import Certificate
 from formulations.certificates.verification import Verdict, rounded_down, verify
 from formulations.local_search import descend
-from heuristics.anneal import anneal_among
+from heuristics.anneal import ROUND_PER_CLIENT, anneal_among
 from instances.evaluation import checked_home, evaluate
 from instances.groups import FloatArray, IntArray
 from instances.instance import Instance
@@ -44,6 +44,9 @@ ROUNDS = (
     (False, 1.0, 0.5),
 )
 FIRST_EFFORT = 0.25
+# Where a round takes long (seconds, at so many proposals a second), the first one may take this share of the time.
+LONG_ROUND, PROPOSALS_A_SECOND = 10.0, 2e6
+FIRST_ROUND, MOST_EFFORT = 0.4, 5.0
 # The first homes, before anything else: what annealing finds in this share of a round (a whole one for so many
 # clients), and of the time.
 QUICK_EFFORT, QUICK_CLIENTS = 0.1, 50
@@ -90,8 +93,11 @@ class _Best:
 class _Search:
     """Annealing in a thread of its own, guided by what the bound finds likely."""
 
-    def __init__(self, best: _Best, seed: int) -> None:
+    def __init__(self, best: _Best, seed: int, time_limit: float) -> None:
         self._best, self._seed = best, seed
+        # The first round takes its part of the time where a usual one would be over soon.
+        usual = ROUND_PER_CLIENT * best.instance.n_clients / PROPOSALS_A_SECOND
+        self._first_effort = min(MOST_EFFORT, max(1.0, FIRST_ROUND * time_limit / usual)) if usual > LONG_ROUND else 1.0
         self._stop = threading.Event()
         self._hint: tuple[FloatArray, float, IntArray] | None = None
 
@@ -109,7 +115,7 @@ class _Search:
         every = np.arange(best.instance.n_clients)
         turn = 0
         for number in range(1, 1 << 30):
-            likely, start, heat, effort = None, best.home, 1.0, 1.0
+            likely, start, heat, effort = None, best.home, 1.0, self._first_effort
             if self._hint is not None:
                 least, bound, rounded = self._hint
                 from_rounded, heat, part = ROUNDS[turn % len(ROUNDS)]
@@ -212,7 +218,7 @@ class _Run:
         self._instance, self._seed, self._time_limit, self._on_progress = instance, seed, time_limit, on_progress
         self._best = _Best(instance, nearest_server(instance) if start is None else checked_home(instance, start))
         self._graph = client_graph(instance)
-        self._search = _Search(self._best, seed)
+        self._search = _Search(self._best, seed, time_limit)
         self._closing = Closing(
             self._graph, lambda: self._best.cost, self._best.offer_rounded, lambda: self._time_is_left()
         )
@@ -306,6 +312,9 @@ class _Run:
                 if gap < HINT_PROGRESS * hinted or stalled == ROOT_PATIENCE:
                     self._give_hint(root)
                     hinted = best.cost - root.bound.value
+        except KeyboardInterrupt:
+            self._time_limit = 0.0
+            raise
         finally:
             self._root_bound = root.bound.value
             closing.start(root.relaxation, root.dual, root.bound)

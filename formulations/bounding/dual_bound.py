@@ -165,9 +165,7 @@ def _mixed_charge(charge: FloatArray, paid: FloatArray, hard: Mask, region: Regi
         # One of an open topic's publishers carries what is paid for it once and for all; which, nobody knows.
         instead = instead.copy()
         np.subtract.at(instead, graph.topic_owner, (paid * ~hard)[graph.topic])
-    # Where the least share is above the largest, nobody can be.
-    largest = np.where(region.least_share < 1, region.largest_share, 1.0)
-    shares = np.minimum(region.least_share[None, :], largest), largest
+    shares = region.least_share[None, :], np.where(region.least_share < 1, region.largest_share, 1.0)
     ends = [np.where(hard, charge, share * charge) + (1 - share) * instead for share in shares]
     least: FloatArray = np.minimum(*ends)
     return least

@@ -140,8 +140,7 @@ class DualBound:
             if least[l] == ONE:
                 continue
             remote = self._delegating(l)
-            # Where the least is above the most, nobody can be, and any number will do.
-            thetas = np.minimum(least[l], most[:, l]), most[:, l]
+            thetas = least[l], most[:, l]
             if self._hard[l]:
                 # Linear in θ, so one of its ends is the least.
                 ends = [((ONE - theta) * remote) >> THETA_BITS for theta in thetas]

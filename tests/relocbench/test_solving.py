@@ -10,7 +10,7 @@ from relocbench.methods import METHODS
 SCRIPT = """
 import sys
 from relocbench.methods import select
-from relocbench.solving import _warm_up, solve
+from relocbench.solving import solve, warm_up
 from instances.families import FAMILIES
 
 def compiled():
@@ -26,7 +26,7 @@ selector = sys.argv[1]
 instances = [cell.build(0) for cell in FAMILIES["tiny"].cells({"regime": "scarce"})]
 if select(selector).method.proves == "nothing":
     instances.append(FAMILIES["paper"].cells({"sigma": 5})[0].build(0))
-_warm_up(str(select(selector)))
+warm_up(str(select(selector)))
 before = compiled()
 for instance in instances:
     solve(instance, selector, time_limit=0.05)
