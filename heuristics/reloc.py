@@ -15,7 +15,7 @@ from heuristics.relations import most_related_by_factors, most_related_exactly, 
 from heuristics.tasks import Cluster, cluster_tasks
 from instances.errors import InputError
 from instances.evaluation import Evaluation, evaluate
-from instances.groups import IntArray, OffsetArray
+from instances.groups import IntArray, OffsetArray, offsets
 from instances.instance import Instance
 from instances.solution import Solution
 
@@ -126,8 +126,7 @@ def relation_finder(instance: Instance, relation: Relation, related: int, rank: 
 
         def by_shared_topics(clients: IntArray) -> tuple[OffsetArray, IntArray]:
             sizes = instance.topics.sizes[clients]
-            start = np.zeros(len(clients) + 1, np.int64)
-            np.cumsum(sizes, out=start[1:])
+            start = offsets(sizes)
             entries = np.arange(start[-1]) + np.repeat(instance.topics.start[clients] - start[:-1], sizes)
             _, topic = np.unique(instance.topics.item[entries], return_inverse=True)
             return most_related_exactly(

@@ -7,7 +7,7 @@ import numpy as np
 
 from heuristics.clusters import Clusters
 from heuristics.placing import ClusterTask
-from instances.groups import IntArray
+from instances.groups import IntArray, offsets
 from instances.instance import PUBLISHES, Instance
 
 
@@ -41,8 +41,7 @@ def cluster_tasks(instance: Instance, clusters: Clusters, preferred: IntArray | 
         entry_client = position[instance.members.item[entries]]
         topics, entry_topic = np.unique(member_topic[entries], return_inverse=True)
         by_client = np.argsort(entry_client, kind="stable")
-        client_start = np.zeros(len(clients) + 1, np.int64)
-        np.cumsum(np.bincount(entry_client, minlength=len(clients)), out=client_start[1:])
+        client_start = offsets(np.bincount(entry_client, minlength=len(clients)))
         delay = np.empty((0, 0))
         if instance.client_server_delay is not None:
             delay = np.ascontiguousarray(instance.client_server_delay[np.ix_(clients, servers)])
