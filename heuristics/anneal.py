@@ -12,6 +12,7 @@ from collections.abc import Callable
 import numpy as np
 import numpy.typing as npt
 
+from heuristics.prices import Prices
 from heuristics.proposals import Journal, Neighbourhood, anneal_batch, nearest_servers, sample_changes
 from instances.errors import InputError
 from instances.groups import IntArray
@@ -21,13 +22,16 @@ from instances.randomness import random_words
 from instances.solution import Progress, Solution
 from instances.state import State
 
-# Temperatures, as shares of the median change that a proposal makes. Rounds begin warm and hot in turn: warm ones
-# polish, hot ones leave a valley for good, which small overloaded instances need.
-HEATS, COLD = (0.2, 1.0), 0.005
+# Rounds, in turn: how hot they begin, as a share of the median change that a proposal makes, and whether loads have a
+# price until shortly before the end. Priced ones find good homes between full servers, warm ones polish, hot ones leave
+# a valley for good, which small overloaded instances need.
+ROUNDS = ((0.2, True), (0.2, False), (1.0, False))
+COLD, PRICED_PART = 0.005, 0.85
 # Proposals of one round, for each client and with a floor for small instances.
 ROUND_PER_CLIENT, SHORTEST_ROUND = 10_000, 500_000
-# Proposals between two looks at the clock.
-BATCH = 1 << 16
+# Proposals between two looks at the clock and at the loads: at most, and of a round at least.
+BATCH, SMALLEST_BATCH = 1 << 16, 1 << 11
+LOOKS = 100  # in a round, if batches are not too small then
 JOURNAL = 1 << 18
 NEAR_SERVERS = 4
 # Where to, of every 1024: to a server where the topic is, to one of the client's nearest; else to any.
@@ -68,7 +72,7 @@ def solve(
     round_length = max(ROUND_PER_CLIENT * instance.n_clients, SHORTEST_ROUND)
     trace = [(time.perf_counter() - begin, search.best, -math.inf)]
     made = 0
-    heats = itertools.cycle(HEATS)
+    rounds = itertools.cycle(ROUNDS)
 
     def time_is_left() -> bool:
         # Some proposals are made in any case: setting up may take longer than a short limit.
@@ -76,13 +80,12 @@ def solve(
 
     while (moves == 0 or made < moves) and time_is_left():
         length = min(round_length, moves - made) if moves else round_length
-        typical = search.typical_change()
-        hot, cold = next(heats) * typical, COLD * typical
+        search.begin_round(length, *next(rounds))
         done, progress = 0, 0.0
         round_begin = time.perf_counter() - begin
         while progress < 1:
             before = search.best
-            done += search.batch(min(BATCH, length - done), hot, cold, progress, length)
+            done += search.batch(length - done, progress)
             progress = done / length
             now = time.perf_counter() - begin
             if search.best < before:
@@ -106,8 +109,9 @@ def anneal_among(
     *,
     seed: int,
     heat: float,
+    priced: bool,
     effort: float,
-    go_on: Callable[[], bool],
+    time_used: Callable[[], float],
 ) -> IntArray:
     """Anneal for one round where the best homes are likely to be, and return the best homes met.
 
@@ -120,18 +124,21 @@ def anneal_among(
         topic moves. None: the nearest servers, as usual.
     heat
         The temperature to begin with, as a share of the median change that a proposal makes.
+    priced
+        Whether loads have a price on the way.
     effort
         How long the round is, against one of :func:`solve`.
-    go_on
-        Asked now and then; the round ends early when it says no.
+    time_used
+        Asked now and then, for a share of the time there is: a round that the time is too short for cools faster, and
+        ends at 1.
     """
     search = _Search(instance, start, seed, _near(instance) if likely is None else _likely(instance, likely))
     length = int(effort * max(ROUND_PER_CLIENT * len(search.around.moving), SHORTEST_ROUND))
-    typical = search.typical_change()
-    hot, cold = heat * typical, COLD * typical
-    done = 0
-    while done < length and go_on():
-        done += search.batch(min(BATCH, length - done), hot, cold, done / length, length)
+    search.begin_round(length, heat, priced)
+    done, progress = 0, time_used()
+    while progress < 1:
+        done += search.batch(length - done, progress)
+        progress = max(done / length, time_used())
     return search.best_home
 
 
@@ -146,17 +153,32 @@ class _Search:
         self._random = random_words(seed)
         self.best = self._now = self._state.objective
         self.best_home = self._state.home
+        self._prices: Prices | None = None
 
-    def typical_change(self) -> float:
-        """Return what proposals do around here: the median of the changes that are not 0."""
+    def begin_round(self, length: int, heat: float, priced: bool) -> None:
+        """Get ready for a round of so many proposals."""
         change = np.abs(sample_changes(self._state.arrays, self.around, self._random, 2000))
-        return float(np.median(change[change > 0])) if change.any() else 1.0
+        # The median of the changes that are not 0 tells what a temperature means around here.
+        typical = float(np.median(change[change > 0])) if change.any() else 1.0
+        self._length, self._hot, self._cold = length, heat * typical, COLD * typical
+        self._prices = Prices(self._state.instance, typical) if priced else None
 
-    def batch(self, steps: int, hot: float, cold: float, progress: float, length: int) -> int:
-        """Make some proposals of a round of the given length; return how many."""
-        now_hot = hot * (cold / hot) ** progress
-        now_cold = hot * (cold / hot) ** (progress + steps / length)
-        best, self._now, done = anneal_batch(
+    def batch(self, most: int, progress: float) -> int:
+        """Make some proposals of a round that is so far on; return how many."""
+        steps = min(most, BATCH, max(SMALLEST_BATCH, self._length // LOOKS))
+        cooling = self._cold / self._hot
+        now_hot = self._hot * cooling**progress
+        now_cold = self._hot * cooling ** (progress + steps / self._length)
+        if self._prices is not None:
+            if progress < PRICED_PART:
+                self._prices.impose(self._state, progress / PRICED_PART)
+            else:
+                self._prices = None
+                self._state.straighten()
+            self._now = self._state.objective
+        # What is least under prices is not what costs least.
+        least = self.best if self._prices is None else -math.inf
+        least, self._now, done = anneal_batch(
             self._state.arrays,
             self.around,
             self._journal,
@@ -164,14 +186,18 @@ class _Search:
             steps,
             now_hot,
             now_cold,
-            self.best,
+            least,
             self._now,
             self.best_home,
         )
-        self.best = best
         # Rounding errors of many applied moves end here.
         self._state.refresh()
         self._now = self._state.objective
+        if self._prices is None:
+            self.best = least
+            return done
+        if self._state.cost < self.best:
+            self.best, self.best_home = self._state.cost, self._state.home
         return done
 
     def return_to_best(self) -> None:

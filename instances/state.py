@@ -74,6 +74,8 @@ SERVER = np.dtype(
         ("sent", "f8"),  # [F]
         ("spread", "f8"),  # [Q]
         ("theta", "f8"),  # [θ]
+        ("storage_price", "f8"),  # what a unit of load costs beside: 0 unless a search sets it
+        ("compute_price", "f8"),
         ("open", "i8"),  # topics open there whose spool is not 0: none means no load, exactly
     ]
 )
@@ -146,9 +148,31 @@ class State:
     def refresh(self) -> None:
         """Compute every running sum afresh from the homes."""
         now = evaluate(self.instance, self.arrays.home)
-        for name in ("storage", "compute", "sent", "spread", "theta"):
+        for name in ("storage", "compute", "sent", "spread"):
             self.arrays.server[name] = getattr(now, name)
         self.arrays.distance[0] = now.distance_cost
+        _renew_all_thetas(self.arrays)
+        self.cost = now.objective
+
+    def bend(self, room: float, storage_price: FloatArray, compute_price: FloatArray) -> None:
+        """Let a search pass where it could not: with larger capacities, and loads that cost something instead.
+
+        Parameters
+        ----------
+        room
+            How much larger the capacities are, as a share of them.
+        storage_price, compute_price
+            What a unit of load costs at each server.
+        """
+        server = self.arrays.server
+        server["capacity"], server["power"] = self.instance.storage * (1 + room), self.instance.compute * (1 + room)
+        server["storage_price"], server["compute_price"] = storage_price, compute_price
+        _renew_all_thetas(self.arrays)
+
+    def straighten(self) -> None:
+        """Make everything cost what it does again."""
+        nothing = np.zeros(self.instance.n_servers)
+        self.bend(0.0, nothing, nothing)
 
     def _apply(self, client: int, server: int) -> None:
         move_apply(self.arrays, client, server)
@@ -216,10 +240,12 @@ def _read_only(values: FloatArray) -> FloatArray:
 
 @compiled
 def state_objective(s: StateArrays) -> float:
-    """Return ``ΣD`` from the running sums."""
+    """Return ``ΣD`` from the running sums, and what loads cost beside."""
     total = s.distance[0]
     for l in range(len(s.server)):
-        total += _server_cost(s.detour, s.server[l].theta, s.server[l].sent, s.server[l].spread)
+        now = s.server[l]
+        total += _server_cost(s.detour, now.theta, now.sent, now.spread)
+        total += now.storage_price * now.storage + now.compute_price * now.compute
     return float(total)
 
 
@@ -289,6 +315,10 @@ def move_delta(s: StateArrays, client: int, server: int) -> float:
     return float(
         s.client[client].weight * (_client_delay(s, client, server) - _client_delay(s, client, old))
         + elsewhere
+        + here.storage_price * (storage_old - here.storage)
+        + here.compute_price * (compute_old - here.compute)
+        + there.storage_price * (storage_new - there.storage)
+        + there.compute_price * demand
         + _server_cost(s.detour, theta_old, here.sent - sent, spread_old)
         - _server_cost(s.detour, here.theta, here.sent, here.spread)
         + _server_cost(s.detour, theta_new, there.sent + sent, spread_new)
@@ -336,6 +366,12 @@ def move_apply(s: StateArrays, client: int, server: int) -> None:
 def _renew_theta(s: StateArrays, l: int) -> None:
     now = s.server[l]
     s.server[l].theta = _share(now.capacity, now.power, now.storage, now.compute)
+
+
+@compiled
+def _renew_all_thetas(s: StateArrays) -> None:
+    for l in range(len(s.server)):
+        _renew_theta(s, l)
 
 
 @compiled

@@ -5,6 +5,7 @@ import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 import numpy.typing as npt
@@ -34,20 +35,22 @@ MOST_PAIRS = 3_000_000
 # The search is told of the relaxation when the gap is below this share of the cost, and anew when it has shrunk so far.
 WORTH_A_HINT = 0.05
 HINT_PROGRESS = 0.8
-# Rounds of annealing, in turn: from the rounded relaxation or from the best; how hot; how much of the gap a home may
-# cost to be likely. They begin short.
+# Rounds of annealing, in turn: from the rounded relaxation or from the best; how hot; whether with prices; how much of
+# the gap a home may cost to be likely. They begin short.
 ROUNDS = (
-    (True, 0.2, 0.25),
-    (False, 0.2, 0.5),
-    (True, 1.0, 0.25),
-    (False, 0.2, 0.25),
-    (True, 0.2, 0.5),
-    (False, 1.0, 0.5),
+    (True, 0.2, True, 0.25),
+    (False, 0.2, False, 0.5),
+    (True, 1.0, False, 0.25),
+    (False, 0.2, True, 0.25),
+    (True, 0.2, False, 0.5),
+    (False, 1.0, True, 0.5),
 )
 FIRST_EFFORT = 0.25
 # Where a round takes long (seconds, at so many proposals a second), the first one may take this share of the time.
 LONG_ROUND, PROPOSALS_A_SECOND = 10.0, 2e6
-FIRST_ROUND, MOST_EFFORT = 0.4, 5.0
+FIRST_ROUND, MOST_EFFORT = 0.4, 2.0
+# A round that is under way at this share of the time has cooled by then: the rest may go into sealing.
+SEARCHING = 0.9
 # The first homes, before anything else: what annealing finds in this share of a round (a whole one for so many
 # clients), and of the time.
 QUICK_EFFORT, QUICK_CLIENTS = 0.1, 50
@@ -96,6 +99,7 @@ class _Search:
 
     def __init__(self, best: _Best, seed: int, time_limit: float) -> None:
         self._best, self._seed = best, seed
+        self._end = time.perf_counter() + SEARCHING * time_limit
         # The first round takes its part of the time where a usual one would be over soon.
         usual = ROUND_PER_CLIENT * best.instance.n_clients / PROPOSALS_A_SECOND
         self._first_effort = min(MOST_EFFORT, max(1.0, FIRST_ROUND * time_limit / usual)) if usual > LONG_ROUND else 1.0
@@ -116,27 +120,35 @@ class _Search:
         every = np.arange(best.instance.n_clients)
         turn = 0
         for number in range(1, 1 << 30):
-            likely, start, heat, effort = None, best.home, 1.0, self._first_effort
+            likely, start, heat, priced, effort = None, best.home, 1.0, True, self._first_effort
             if self._hint is not None:
                 least, bound, rounded = self._hint
-                from_rounded, heat, part = ROUNDS[turn % len(ROUNDS)]
+                from_rounded, heat, priced, part = ROUNDS[turn % len(ROUNDS)]
                 likely = least < bound + part * (best.cost - bound)
                 likely[every, rounded] = likely[every, best.home] = True
                 start = rounded if from_rounded else best.home
                 effort = min(1.0, FIRST_EFFORT * 2.0 ** min(turn // len(ROUNDS), 10))
                 turn += 1
+            begin = time.perf_counter()
             found = anneal_among(
                 best.instance,
                 likely,
                 start,
                 seed=self._seed * 1_000_003 + number,
                 heat=heat,
+                priced=priced,
                 effort=effort,
-                go_on=lambda: not self._stop.is_set(),
+                time_used=partial(self._time_used, begin),
             )
             best.offer(found)
             if self._stop.is_set():
                 return
+
+    def _time_used(self, begin: float) -> float:
+        """Return how much of the time is over for a round that began then: a last one still ends cold."""
+        if self._stop.is_set():
+            return 1.0
+        return (time.perf_counter() - begin) / (self._end - begin) if begin < self._end else 0.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -280,15 +292,16 @@ class _Run:
 
     def _anneal_quickly(self) -> None:
         """Find homes that tell whether the servers are overloaded."""
-        until = self._begin + QUICK_TIME * self._time_limit
+        most = max(QUICK_TIME * self._time_limit, 1e-9)
         found = anneal_among(
             self._instance,
             None,
             self._best.home,
             seed=self._seed,
             heat=1.0,
+            priced=True,
             effort=max(QUICK_EFFORT, min(1.0, QUICK_CLIENTS / self._instance.n_clients)),
-            go_on=lambda: time.perf_counter() < until,
+            time_used=lambda: (time.perf_counter() - self._begin) / most,
         )
         self._best.offer(found)
 

@@ -1,3 +1,5 @@
+import dataclasses
+
 import numpy as np
 import pytest
 
@@ -34,6 +36,34 @@ def test_predicted_change_is_the_change(seed, table, monkeypatch):
         state.move(client, server)
         assert predicted == pytest.approx(evaluate(instance, state.home).objective - before, abs=1e-9)
         assert_equals_fresh_evaluation(state)
+
+
+@pytest.mark.parametrize("seed", range(2 * len(KINDS)))
+def test_a_bent_state_costs_what_larger_capacities_and_prices_make_of_it(seed):
+    instance = random_instance(seed)
+    rng = np.random.default_rng(seed)
+    room = float(rng.uniform(0, 0.5))
+    storage_price, compute_price = rng.uniform(0, 3, (2, instance.n_servers))
+    larger = dataclasses.replace(instance, storage=(1 + room) * instance.storage, compute=(1 + room) * instance.compute)
+
+    def cost(home):
+        now = evaluate(larger, home)
+        return now.objective + float(storage_price @ now.storage + compute_price @ now.compute)
+
+    state = State(instance, random_home(instance, seed))
+    state.bend(room, storage_price, compute_price)
+    for _ in range(20):
+        client, server = int(rng.integers(instance.n_clients)), int(rng.integers(instance.n_servers))
+        before = cost(state.home)
+        predicted = state.delta(client, server)
+        state.move(client, server)
+        assert predicted == pytest.approx(cost(state.home) - before, abs=1e-9)
+        assert state.objective == pytest.approx(cost(state.home))
+    state.refresh()
+    assert state.objective == pytest.approx(cost(state.home))
+    assert state.cost == pytest.approx(evaluate(instance, state.home).objective)
+    state.straighten()
+    assert_equals_fresh_evaluation(state)
 
 
 @pytest.mark.parametrize("sigma", [1, 20])

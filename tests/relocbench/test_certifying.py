@@ -10,9 +10,15 @@ from instances.evaluation import evaluate
 from instances.families import FAMILIES
 from instances.instance_file import write_instance
 from relocbench.certifying import certify
-from relocbench.solving import solve
+from relocbench.solving import solve, warm_up
 from tests.instances.bad_files import run_command
 from tests.samples import KINDS, enumerable_instance, scaled_delays
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _compiled():
+    """Compiling on an empty cache takes longer than some of the limits here."""
+    warm_up("bound")
 
 
 @pytest.mark.parametrize("seed", range(len(KINDS)))

@@ -1,0 +1,51 @@
+import dataclasses
+
+import numpy as np
+
+from heuristics.prices import LEAST_PRICE, Prices
+from instances.state import State
+from tests.samples import random_instance
+
+
+def _prices(state):
+    server = state.arrays.server
+    return server["storage_price"].copy(), server["compute_price"].copy()
+
+
+def test_prices_rise_where_a_server_is_too_full_and_fall_to_a_floor_elsewhere():
+    instance = random_instance(3)
+    state = State(instance, np.zeros(instance.n_clients, np.int32))
+    used = state.arrays.server["storage"][0], state.arrays.server["compute"][0]
+    assert min(used) > 0
+    tight = dataclasses.replace(
+        instance, storage=np.full(instance.n_servers, used[0] / 1.5), compute=np.full(instance.n_servers, used[1] * 2)
+    )
+    state = State(tight, state.home)
+    prices = Prices(tight, typical=1.0)
+    prices.impose(state, 0.0)
+    storage, compute = _prices(state)
+    prices.impose(state, 0.01)
+    storage_next, compute_next = _prices(state)
+    assert storage_next[0] > storage[0]
+    assert (storage_next[1:] < storage[1:]).all()
+    assert (compute_next < compute).all()
+    prices.impose(state, 1.0)
+    np.testing.assert_allclose(_prices(state)[1], LEAST_PRICE * compute)
+
+
+def test_room_shrinks_to_nothing():
+    instance = random_instance(3)
+    state = State(instance, np.zeros(instance.n_clients, np.int32))
+    prices = Prices(instance, typical=1.0)
+    prices.impose(state, 0.0)
+    assert (state.arrays.server["capacity"] > instance.storage).all()
+    prices.impose(state, 1.0)
+    assert state.arrays.server["capacity"].tolist() == instance.storage.tolist()
+
+
+def test_a_server_without_capacity_has_a_price_too():
+    instance = dataclasses.replace(random_instance(3), storage=np.zeros(random_instance(3).n_servers))
+    state = State(instance, np.zeros(instance.n_clients, np.int32))
+    prices = Prices(instance, typical=1.0)
+    prices.impose(state, 0.5)
+    assert np.isfinite(_prices(state)).all()
