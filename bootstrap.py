@@ -40,7 +40,7 @@ def main() -> int:
         run(PYTHON, "-m", "ruff", "check", "."),
         run(PYTHON, "-m", "ruff", "format", "--check", "."),
         run(PYTHON, "-m", "mypy"),
-        run(PYTHON, "-m", "pytest", "-n", "2", *rest),
+        run(PYTHON, "-m", "pytest", "-n", "2", "--dist", "loadgroup", *rest),
     ]
     return 1 if any(checks) else 0
 
@@ -63,7 +63,7 @@ def install() -> str | None:
         "install",
         "--quiet",
         "--editable",
-        f"{ROOT}[solvers]",
+        f"{ROOT}[solvers,spark]",
         "--group",
         f"{ROOT}/pyproject.toml:dev",
     ):
