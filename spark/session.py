@@ -2,6 +2,7 @@
 
 import contextlib
 import os
+import re
 import socket
 import sys
 import tempfile
@@ -12,6 +13,7 @@ from urllib.parse import urlsplit
 
 from instances.errors import InputError, reason
 from spark.java import java_home
+from spark.shipping import ship
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -67,6 +69,8 @@ def session(
         with _environment(_variables(local)):
             spark = _start(master, chosen, Path(folder) / "java.log")
             try:
+                if not local:
+                    ship(spark, Path(folder))
                 yield spark
             finally:
                 _stop(spark)
@@ -124,7 +128,9 @@ def _start(master: str, settings: Mapping[str, str], log: Path) -> "SparkSession
     from pyspark.errors import PySparkException
     from pyspark.sql import SparkSession
 
-    conf = SparkConf(loadDefaults=False).setMaster(master).setAll(list(settings.items()))
+    # Spark gives up at the first failure on one machine; there, too, a worker can die that need not have.
+    patient = re.sub(r"^local(\[([^,\]]*)\])?$", lambda found: f"local[{found[2] or 1},4]", master)
+    conf = SparkConf(loadDefaults=False).setMaster(patient).setAll(list(settings.items()))
     try:
         with _java_printing_to(log):
             return SparkSession.builder.config(conf=conf).getOrCreate()
