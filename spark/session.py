@@ -125,21 +125,18 @@ def _variables(local: bool) -> dict[str, str]:
 
 def _start(master: str, settings: Mapping[str, str], log: Path) -> "SparkSession":
     from pyspark import SparkConf
-    from pyspark.errors import PySparkException
     from pyspark.sql import SparkSession
 
     # Spark gives up at the first failure on one machine; there, too, a worker can die that need not have.
-    patient = re.sub(r"^local(\[([^,\]]*)\])?$", lambda found: f"local[{found[2] or 1},4]", master)
+    patient = re.sub(r"^local(\[(\*|\d+)\])?$", lambda found: f"local[{found[2] or 1},4]", master)
     conf = SparkConf(loadDefaults=False).setMaster(patient).setAll(list(settings.items()))
     try:
         with _java_printing_to(log):
             return SparkSession.builder.config(conf=conf).getOrCreate()
     except Exception as error:
+        why = _last_words(log) or str(error).strip().partition("\n")[0]
         _end_java()
-        # Java's own words on a master that does not answer or a setting that is wrong are in the log.
-        said = [line for line in _lines(log) if line.startswith(("ERROR", "Error", "Exception", "Caused by"))]
-        why = reason(error) if isinstance(error, PySparkException) else str(error).partition("\n")[0]
-        raise InputError("spark", f"does not start on {master}: {said[-1] if said else why}") from error
+        raise InputError("spark", f"does not start on {master}: {why}") from error
 
 
 def _stop(spark: "SparkSession") -> None:
@@ -179,28 +176,39 @@ def _environment(variables: Mapping[str, str]) -> Iterator[None]:
 @contextlib.contextmanager
 def _java_printing_to(log: Path) -> Iterator[None]:
     """Let a process started meanwhile print to a file: Java greets with warnings that no setting turns off."""
+    sys.stdout.flush()
     sys.stderr.flush()
-    ours = os.dup(2)
+    ours = os.dup(1), os.dup(2)
     file = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
     try:
+        os.dup2(file, 1)
         os.dup2(file, 2)
         yield
     finally:
-        os.dup2(ours, 2)
-        os.close(ours)
-        os.close(file)
+        os.dup2(ours[0], 1)
+        os.dup2(ours[1], 2)
+        for descriptor in (*ours, file):
+            os.close(descriptor)
+
+
+def _last_words(log: Path) -> str | None:
+    """Return what Java had to say about its end, which is more than Python hears of it."""
+    text = log.read_text(encoding="utf-8", errors="replace") if log.exists() else ""
+    for sign in (r"^(?:Caused by: |Exception in .*? )?[\w.$]+(?:Exception|Error): (.+)$", r"^(?:ERROR|Could|Invalid) .+$"):
+        if said := list(re.finditer(sign, text, re.MULTILINE)):
+            return said[-1][said[-1].lastindex or 0]
+    return None
 
 
 def _address_towards(master: str) -> str:
     """Return the address of this machine that the master sees."""
     url = urlsplit(master)
     try:
-        if url.scheme != "spark" or not url.hostname or "," in url.netloc:
+        if url.scheme != "spark" or not url.hostname or "," in url.netloc:  # another manager's, or several masters
             return socket.gethostbyname(socket.gethostname())
-        family, _, _, _, where = socket.getaddrinfo(url.hostname, url.port or 7077, type=socket.SOCK_DGRAM)[0]
-        with socket.socket(family, socket.SOCK_DGRAM) as probe:
-            probe.connect(where)  # sends nothing
-            return str(probe.getsockname()[0])
+        # Spark itself would ask for a minute.
+        with socket.create_connection((url.hostname, url.port or 7077), timeout=10) as connection:
+            return str(connection.getsockname()[0])
     except (OSError, ValueError) as error:
         raise InputError(
             "--master", f"expected local[*] or spark://host:port, got {master} ({reason(error)})"
@@ -217,7 +225,3 @@ def _memory() -> float:
 
 def _mebibytes(gibibytes: float) -> str:
     return f"{max(1, round(gibibytes * 1024))}m"
-
-
-def _lines(file: Path) -> list[str]:
-    return file.read_text(encoding="utf-8", errors="replace").splitlines() if file.exists() else []
