@@ -117,7 +117,6 @@ def _variables(local: bool) -> dict[str, str]:
     # Without this the workers are whatever python3 the PATH has. A cluster may have ours elsewhere.
     python = None if local else os.environ.get("PYSPARK_PYTHON")
     variables = {"JAVA_HOME": str(java_home()), "PYSPARK_PYTHON": python or sys.executable}
-    variables["PYSPARK_DRIVER_PYTHON"] = sys.executable
     if local:
         variables["SPARK_LOCAL_IP"] = "127.0.0.1"
     return variables
@@ -194,7 +193,10 @@ def _java_printing_to(log: Path) -> Iterator[None]:
 def _last_words(log: Path) -> str | None:
     """Return what Java had to say about its end, which is more than Python hears of it."""
     text = log.read_text(encoding="utf-8", errors="replace") if log.exists() else ""
-    for sign in (r"^(?:Caused by: |Exception in .*? )?[\w.$]+(?:Exception|Error): (.+)$", r"^(?:ERROR|Could|Invalid) .+$"):
+    for sign in (
+        r"^(?:Caused by: |Exception in .*? )?[\w.$]+(?:Exception|Error): (.+)$",
+        r"^(?:ERROR|Could|Invalid) .+$",
+    ):
         if said := list(re.finditer(sign, text, re.MULTILINE)):
             return said[-1][said[-1].lastindex or 0]
     return None
