@@ -34,6 +34,7 @@ def run(
 
     Example: relocbench spark run small --methods 'nearest,reloc[k=auto],cfn' --seeds 0-2 --out runs
     """
+    from instances.errors import InputError
     from relocbench.commands.bench import read_all, refuse_absent, report
     from relocbench.generating import read_seeds
     from relocbench.isolation import GIB
@@ -43,6 +44,8 @@ def run(
     from spark.sweeping import missing, sweep
 
     selectors = select_many(method)
+    if not selectors:
+        raise InputError("--methods", "expected at least one")
     refuse_absent(selectors)
     limits = Limits(time_limit, round(memory_limit * GIB))
     seeds = read_seeds("--seeds", seed) or [0]
