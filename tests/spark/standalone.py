@@ -82,7 +82,7 @@ def kill(process):
 
 
 def answers(cluster):
-    with contextlib.suppress(OSError):
+    with contextlib.suppress(OSError, ValueError):  # not there yet, or only with another page
         return cluster.alive()
     return 0
 
