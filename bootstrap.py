@@ -40,7 +40,7 @@ def main() -> int:
         run(PYTHON, "-m", "ruff", "check", "."),
         run(PYTHON, "-m", "ruff", "format", "--check", "."),
         run(PYTHON, "-m", "mypy"),
-        run(PYTHON, "-m", "pytest", "-n", "2", "--dist", "loadgroup", *rest),
+        run(PYTHON, "-m", "pytest", "-n", "2", *rest),
     ]
     return 1 if any(checks) else 0
 

@@ -1,20 +1,9 @@
-from pathlib import Path
-
 import pytest
 
 from spark.session import session
 
-HERE = Path(__file__).parent
 # Compiling less pays off in jobs of seconds.
 QUICK = {"spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1"}
-
-
-@pytest.hookimpl(tryfirst=True)
-def pytest_collection_modifyitems(items):
-    """Let one of the processes that run tests have all of these: they share a session."""
-    for item in items:
-        if HERE in item.path.parents and item.get_closest_marker("xdist_group") is None:
-            item.add_marker(pytest.mark.xdist_group("spark"))
 
 
 @pytest.fixture(scope="session")

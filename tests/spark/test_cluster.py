@@ -15,7 +15,7 @@ from relocbench.runs import Store, read
 from relocbench.sweeps import Limits, Task, sweep
 from tests.spark.standalone import kill, standalone, wait_until
 
-pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("spark-cluster")]
+pytestmark = pytest.mark.slow
 LIMITS = Limits(time=60.0)
 SEEDS = range(6)
 # Small executors; the driver needs no more.
