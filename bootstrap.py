@@ -63,7 +63,7 @@ def install() -> str | None:
         "install",
         "--quiet",
         "--editable",
-        f"{ROOT}[solvers]",
+        f"{ROOT}[solvers,spark]",
         "--group",
         f"{ROOT}/pyproject.toml:dev",
     ):

@@ -1,15 +1,15 @@
 """Compile a numerical kernel, with a cache on disk that a changed source can never make stale."""
 
-import contextlib
 import functools
 import hashlib
 import os
-import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import TypeVar, cast
 
 import numba
+
+from instances.caches import cache_folder
 
 Kernel = TypeVar("Kernel", bound=Callable[..., object])
 
@@ -32,29 +32,4 @@ def _cache_folder(room: Path) -> Path:
     for folder in sorted({room, rooms / "instances", rooms / "heuristics", rooms / "formulations"}):
         for file in sorted(folder.rglob("*.py")):
             digest.update(file.read_bytes())
-    return _cache_root() / digest.hexdigest()[:16]
-
-
-def _cache_root() -> Path:
-    """Return the first folder that is ours to write to: the one chosen, the user's cache, a temporary one."""
-    for root in _candidates():
-        try:
-            root.mkdir(mode=0o700, parents=True, exist_ok=True)
-        except OSError:
-            continue
-        # A cache holds code: a folder of somebody else's is not to be trusted.
-        if os.access(root, os.W_OK) and (not hasattr(os, "getuid") or root.stat().st_uid == os.getuid()):
-            return root
-    return Path(tempfile.mkdtemp(prefix="relocbench-numba-"))
-
-
-def _candidates() -> Iterator[Path]:
-    if chosen := os.environ.get("NUMBA_CACHE_DIR"):
-        yield Path(chosen)
-    if caches := os.environ.get("XDG_CACHE_HOME"):
-        yield Path(caches) / "relocbench" / "numba"
-    # A user without a home, as containers have them, makes this raise RuntimeError.
-    with contextlib.suppress(RuntimeError):
-        yield Path.home() / ".cache" / "relocbench" / "numba"
-    user = os.getuid() if hasattr(os, "getuid") else "user"
-    yield Path(tempfile.gettempdir()) / f"relocbench-numba-{user}"
+    return cache_folder("numba", os.environ.get("NUMBA_CACHE_DIR")) / digest.hexdigest()[:16]

@@ -76,6 +76,17 @@ def read_instances(path: str | Path, name: str | None = None) -> Iterator[Instan
         raise error.inside(str(path)) from error
 
 
+def instance_files(path: str | Path) -> list[Path]:
+    """Return the files of instances in a folder, by name; anything else is returned as it is."""
+    path = Path(path)
+    if not path.is_dir():
+        return [path]
+    files = sorted(file for end in ("*.parquet", "*.json", "*.json.gz") for file in path.glob(end))
+    if not files:
+        raise InputError(str(path), "expected instances in the folder (.parquet, .json, .json.gz), found none")
+    return files
+
+
 def _in_library(path: str | Path) -> bool:
     return str(path).startswith("library:") and not os.path.exists(path)
 

@@ -33,7 +33,11 @@ for command in (generate, describe, solve, evaluate, certify, verify, bench, fam
     app.command(command.__name__.rpartition(".")[2])(command.run)
 app.add_typer(library.app, name="library")
 for point in importlib.metadata.entry_points(group="relocbench.commands"):
-    app.command(point.name)(point.load())
+    word = point.load()
+    if isinstance(word, typer.Typer):
+        app.add_typer(word, name=point.name)
+    else:
+        app.command(point.name)(word)
 
 
 def _print_version(wanted: bool) -> None:

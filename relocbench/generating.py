@@ -3,13 +3,14 @@
 import dataclasses
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from instances.errors import InputError, shown
-from instances.families import Value, family
+from instances.families import Cell, Value, family
 from instances.instance import Instance
-from instances.places import read_places
-from instances.social import read_follower_graph
+from instances.places import Places, read_places
+from instances.social import FollowerGraph, read_follower_graph
 
 
 def generate(family_name: str, seed: int = 0, **parameters: Value) -> Instance:
@@ -32,7 +33,51 @@ def generate(family_name: str, seed: int = 0, **parameters: Value) -> Instance:
     return cells[0].build(seed)
 
 
-def generate_many(
+@dataclass(frozen=True, eq=False)
+class Plan:
+    """Instances that are yet to be built, each by itself: cells of a family times seeds.
+
+    Attributes
+    ----------
+    cells, seeds
+        Every cell with every seed, cell by cell.
+    graph, places
+        Real people and places, if any.
+    real
+        The names of the files these are from.
+    """
+
+    cells: Sequence[Cell]
+    seeds: Sequence[int]
+    graph: FollowerGraph | None = None
+    places: Places | None = None
+    real: Mapping[str, str] = field(default_factory=dict)
+
+    def __len__(self) -> int:
+        return len(self.cells) * len(self.seeds)
+
+    def name(self, number: int) -> str:
+        """Return what an instance will be called."""
+        cell, seed = self._which(number)
+        # Not the family's own instance: its name and parameters must not say so.
+        return "-".join([cell.name(seed), *(file.partition(".")[0] for file in self.real.values())])
+
+    def build(self, number: int) -> Instance:
+        """Build an instance."""
+        cell, seed = self._which(number)
+        instance = cell.build(seed, self.graph, self.places)
+        if not self.real:
+            return instance
+        return dataclasses.replace(
+            instance, name=self.name(number), parameters=dict(instance.parameters) | dict(self.real)
+        )
+
+    def _which(self, number: int) -> tuple[Cell, int]:
+        cell, seed = divmod(number, len(self.seeds))
+        return self.cells[cell], self.seeds[seed]
+
+
+def plan(
     family_name: str,
     seeds: Sequence[int] | None,
     parameters: Mapping[str, Value],
@@ -40,12 +85,14 @@ def generate_many(
     social: Path | None = None,
     sites: Path | None = None,
     people: Path | None = None,
-) -> tuple[int, Iterator[Instance]]:
-    """Generate every chosen cell of a family with every seed; return how many there are and an iterator over them.
+) -> Plan:
+    """Plan every chosen cell of a family with every seed.
 
     ``social`` is an edge list that topics are taken from, ``sites`` and ``people`` are CSV files with the places of
     servers and clients.
     """
+    if people is not None and sites is None:
+        raise InputError("--people", "needs --sites, the places of the servers")
     chosen = family(family_name)
     cells = chosen.cells(parameters)
     replicates = range(chosen.replicates) if seeds is None else seeds
@@ -53,18 +100,26 @@ def generate_many(
     real = {what: file.name for what, file in given.items() if file is not None}
     graph = None if social is None else read_follower_graph(social)
     places = None if sites is None else read_places(sites, people)
+    return Plan(cells, replicates, graph, places, real)
 
-    def build() -> Iterator[Instance]:
-        for cell in cells:
-            for seed in replicates:
-                instance = cell.build(seed, graph, places)
-                if real:
-                    # Not the family's own instance: its name and parameters must not say so.
-                    name = "-".join([instance.name, *(file.partition(".")[0] for file in real.values())])
-                    instance = dataclasses.replace(instance, name=name, parameters=dict(instance.parameters) | real)
-                yield instance
 
-    return len(cells) * len(replicates), build()
+def generate_many(
+    family_name: str, seeds: Sequence[int] | None, parameters: Mapping[str, Value], **real: Path | None
+) -> tuple[int, Iterator[Instance]]:
+    """Generate what :func:`plan` plans; return how many instances there are and an iterator over them."""
+    planned = plan(family_name, seeds, parameters, **real)
+    return len(planned), map(planned.build, range(len(planned)))
+
+
+def read_parameters(chosen: Mapping[str, Value | None], settings: Sequence[str]) -> dict[str, Value]:
+    """Return a family's parameters: those given as options of their own, and ``NAME=VALUE`` given to ``--set``."""
+    parameters = {name: value for name, value in chosen.items() if value is not None}
+    for text in settings:
+        name, equals, value = text.partition("=")
+        if not equals:
+            raise InputError("--set", f"expected NAME=VALUE, got {text!r}")
+        parameters[name.strip().replace("-", "_")] = value.strip()
+    return parameters
 
 
 def read_seeds(option: str, text: str | None) -> list[int] | None:

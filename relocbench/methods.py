@@ -3,7 +3,7 @@
 import importlib
 import inspect
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -172,6 +172,12 @@ def select(text: str) -> Selector:
             names = ", ".join([*known, *(["start"] if method.takes("start") else [])]) or "no parameters"
             raise InputError(f"method {name}", f"expected parameter=value with one of: {names}; got {shown(part)}")
     return Selector(method, settings, start)
+
+
+def select_many(texts: Iterable[str]) -> list[Selector]:
+    """Parse lists of selectors between commas; one that is there twice is meant once."""
+    selectors = [select(part) for text in texts for part in _split(text)]
+    return list({str(selector): selector for selector in selectors}.values())
 
 
 def _split(inside: str) -> list[str]:

@@ -68,17 +68,20 @@ def sweep(
     with ThreadPoolExecutor(jobs) as pool:
         try:
             # No more are handed out than can run, so that a stop has nothing to wait for.
-            running = {pool.submit(_do, task, store, limits, stop) for task in itertools.islice(waiting, jobs)}
+            running = {pool.submit(execute, task, store, limits, stop) for task in itertools.islice(waiting, jobs)}
             while running:
                 done, running = wait(running, return_when=FIRST_COMPLETED)
                 for future in done:
-                    running |= {pool.submit(_do, task, store, limits, stop) for task in itertools.islice(waiting, 1)}
+                    running |= {
+                        pool.submit(execute, task, store, limits, stop) for task in itertools.islice(waiting, 1)
+                    }
                     yield future.result()
         finally:
             stop.set()
 
 
-def _do(task: Task, store: Store, limits: Limits, stop: threading.Event) -> Row:
+def execute(task: Task, store: Store, limits: Limits, stop: threading.Event | None = None) -> Row:
+    """Run one task in a process of its own, and keep the row."""
     run = task.run(limits)
     log = store.log(run)
     outcome = run_isolated(

@@ -23,10 +23,13 @@ CHECK = "Methods against each other"
 def run(
     instances: Annotated[
         list[Path] | None,
-        typer.Argument(help="Instance files (JSON, Parquet with any number, family.parquet#name, library:name)."),
+        typer.Argument(
+            help="Folders of instances, or files (JSON, Parquet with any number, family.parquet#name, library:name)."
+        ),
     ] = None,
     method: Annotated[
-        list[str] | None, typer.Option(help="Selector; repeatable. `relocbench methods` lists them.")
+        list[str] | None,
+        typer.Option(help="Selectors, between commas or each with the option. `relocbench methods` lists them."),
     ] = None,
     out: Annotated[Path, typer.Option(help="Folder for rows and logs; what is in it is not run again.")] = Path(
         "bench"
@@ -73,20 +76,18 @@ def run(
     """
     from relocbench.generating import read_seeds
     from relocbench.isolation import GIB
-    from relocbench.methods import select
+    from relocbench.methods import select_many
     from relocbench.sweeps import Limits
 
-    selectors = {str(selector): selector for selector in map(select, method or ())}
-    _refuse_absent(list(selectors.values()))
+    selectors = select_many(method or ())
+    refuse_absent(selectors)
     chosen = {"regime": regime, "clients": clients, "sigma": sigma}
     limits = Limits(time_limit, round(memory_limit * GIB))
     found = _instances(instances or [], family, seeds, chosen, set_ or [])
     if cross_check:
-        _cross_check(found, list(selectors.values()), out, limits, jobs, retry_errors, as_json)
+        _cross_check(found, selectors, out, limits, jobs, retry_errors, as_json)
     else:
-        _bench(
-            found, list(selectors.values()), read_seeds("--seed", seed) or [0], out, limits, jobs, retry_errors, as_json
-        )
+        _bench(found, selectors, read_seeds("--seed", seed) or [0], out, limits, jobs, retry_errors, as_json)
 
 
 def _bench(
@@ -101,7 +102,7 @@ def _bench(
 ) -> None:
     from instances.errors import InputError
     from relocbench.runs import Store
-    from relocbench.sweeps import Task, group_of, summarise, sweep
+    from relocbench.sweeps import Task, sweep
 
     if not instances:
         raise InputError("bench", "expected instance files, --family, or --cross-check")
@@ -119,7 +120,13 @@ def _bench(
         )
         raise typer.Exit(130) from None
     order = {task.run(limits): number for number, task in enumerate(tasks)}
-    rows.sort(key=lambda row: order[row.run])
+    report(sorted(rows, key=lambda row: order[row.run]), out, as_json)
+
+
+def report(rows: "list[Row]", out: Path, as_json: bool) -> None:
+    """Print what came of runs."""
+    from relocbench.sweeps import group_of, summarise
+
     summaries = summarise(rows, group_of)
     errors = [f"{row.selector} on {row.instance}: {row.error}" for row in rows if row.status == "error"]
     if as_json:
@@ -195,29 +202,37 @@ def _instances(
 ) -> "list[Instance]":
     """Return the instances of all files, then those of the family."""
     from instances.errors import InputError
-    from instances.instance_file import read_instance, read_instances
-    from relocbench.generating import generate_many, read_seeds
+    from relocbench.generating import generate_many, read_parameters, read_seeds
 
-    found: list[Instance] = []
-    for path in files:
-        found += [read_instance(path)] if ".parquet#" in str(path) else read_instances(path)
-    parameters = {name: value for name, value in chosen.items() if value is not None}
-    for setting in settings:
-        name, equals, value = setting.partition("=")
-        if not equals:
-            raise InputError("--set", f"expected NAME=VALUE, got {setting!r}")
-        parameters[name.strip().replace("-", "_")] = value.strip()
+    found = read_all(files)
+    parameters = read_parameters(chosen, settings)
     if family is not None:
         total, generated = generate_many(family, read_seeds("--seeds", seeds), parameters)
         found += progress(generated, total, "generating")
     elif parameters or seeds is not None:
         given = [*parameters, *(["seeds"] if seeds is not None else [])]
         raise InputError(f"--{given[0]}", "needs --family, which it belongs to")
-    # The same instance twice, from a file and a family, is one.
-    return list({instance.hash: instance for instance in found}.values())
+    return _once(found)
 
 
-def _refuse_absent(selectors: "list[Selector]") -> None:
+def read_all(files: list[Path]) -> "list[Instance]":
+    """Read the instances of all files and folders."""
+    from instances.instance_file import instance_files, read_instance, read_instances
+
+    found: list[Instance] = []
+    for path in files:
+        for file in instance_files(path):
+            found += [read_instance(file)] if ".parquet#" in str(file) else read_instances(file)
+    return _once(found)
+
+
+def _once(instances: "list[Instance]") -> "list[Instance]":
+    """Return the instances; the same one twice, from a file and a family, is one."""
+    return list({instance.hash: instance for instance in instances}.values())
+
+
+def refuse_absent(selectors: "list[Selector]") -> None:
+    """Refuse methods that cannot run here."""
     from instances.errors import InputError
 
     for selector in selectors:

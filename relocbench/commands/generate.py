@@ -60,10 +60,8 @@ def run(
     from instances.errors import InputError
     from instances.instance_file import write_instance
     from instances.parquet_file import write_rows
-    from relocbench.generating import generate_many, read_seeds
+    from relocbench.generating import generate_many, read_parameters, read_seeds
 
-    if people is not None and sites is None:
-        raise InputError("--people", "needs --sites, the places of the servers")
     given: dict[str, Any] = {
         "sigma": sigma,
         "topics": topics,
@@ -75,13 +73,7 @@ def run(
         "clients": clients,
         "regime": regime,
     }
-    parameters = {name: value for name, value in given.items() if value is not None}
-    for setting in set_ or []:
-        name, equals, value = setting.partition("=")
-        if not equals:
-            raise InputError("--set", f"expected NAME=VALUE, got {setting!r}")
-        parameters[name.strip().replace("-", "_")] = value.strip()
-
+    parameters = read_parameters(given, set_ or [])
     total, instances = generate_many(
         family, read_seeds("--seed", seed), parameters, social=social, sites=sites, people=people
     )

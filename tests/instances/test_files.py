@@ -3,6 +3,7 @@ import json
 import os
 import stat
 import subprocess
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -10,7 +11,7 @@ import pytest
 from instances.errors import InputError
 from instances.evaluation import evaluate
 from instances.families import FAMILIES
-from instances.instance_file import read_instance, read_instances, to_json, write_instance
+from instances.instance_file import instance_files, read_instance, read_instances, to_json, write_instance
 from instances.parquet_file import write_rows
 from instances.solution_file import StoredSolution, read_solution, write_solution
 from instances.writing import written_whole
@@ -147,3 +148,14 @@ def test_folders_are_made_and_unwritable_places_named(tmp_path):
         write_instance(worked_example(), tmp_path / "new" / "deep" / "a.json" / "b.json")
     with pytest.raises(InputError, match="expected a name ending in"):
         write_instance(worked_example(), tmp_path / "a.txt")
+
+
+def test_a_folder_stands_for_the_instances_in_it(tmp_path):
+    for name in ("b.json", "a.parquet", "c.json.gz", "notes.txt"):
+        (tmp_path / name).touch()
+    (tmp_path / ".half.parquet.part").touch()
+    assert [file.name for file in instance_files(tmp_path)] == ["a.parquet", "b.json", "c.json.gz"]
+    assert instance_files("library:small-*") == [Path("library:small-*")]
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(InputError, match="expected instances in the folder"):
+        instance_files(tmp_path / "empty")

@@ -1,7 +1,7 @@
 import pytest
 
 from instances.errors import InputError
-from relocbench.methods import METHODS, select
+from relocbench.methods import METHODS, select, select_many
 
 NAMES = ", ".join(METHODS)
 
@@ -52,3 +52,9 @@ def test_every_parameter_has_a_type_and_a_default():
         for name, spec in method.parameters().items():
             assert spec.default is not spec.empty, (method.name, name)
             assert spec.annotation is not spec.empty, (method.name, name)
+
+
+def test_a_list_of_selectors_is_split_outside_brackets_and_names_each_once():
+    chosen = select_many(["nearest,anneal[start=reloc[k=8,cooperation=topic],moves=10]", "nearest"])
+    assert [selector.method.name for selector in chosen] == ["nearest", "anneal"]
+    assert str(chosen[1].start) == "reloc[cooperation=topic,k=8]"

@@ -1,0 +1,64 @@
+"""``relocbench spark generate``."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from relocbench.terminal import print_json
+from spark.commands.options import Conf, Master, Memory, started
+
+FIELD = "The family's parameters"
+REAL = "Real people and places"
+
+
+def run(
+    family: Annotated[str, typer.Option(help="Which family; `relocbench families` lists them.")],
+    out: Annotated[
+        Path, typer.Option(help="Folder for one Parquet file an instance; what is in it is not made again.")
+    ],
+    seed: Annotated[
+        str | None,
+        typer.Option("--seed", "--seeds", help="Which replicates: 3, 0-9 or 1,4,7. Default: all of the family's."),
+    ] = None,
+    sigma: Annotated[float | None, typer.Option(help="Spread of a topic's members, km.", rich_help_panel=FIELD)] = None,
+    clients: Annotated[int | None, typer.Option(help="M (family small).", rich_help_panel=FIELD)] = None,
+    regime: Annotated[
+        str | None, typer.Option(help="loose, scarce or overloaded (families tiny, small).", rich_help_panel=FIELD)
+    ] = None,
+    set_: Annotated[
+        list[str] | None,
+        typer.Option("--set", metavar="NAME=VALUE", help="Any other parameter; repeatable.", rich_help_panel=FIELD),
+    ] = None,
+    social: Annotated[
+        Path | None, typer.Option(help="Edge list `follower<TAB>followee` to take topics from.", rich_help_panel=REAL)
+    ] = None,
+    sites: Annotated[
+        Path | None, typer.Option(help="CSV with latitude, longitude of server sites.", rich_help_panel=REAL)
+    ] = None,
+    people: Annotated[
+        Path | None, typer.Option(help="CSV with latitude, longitude of clients; needs --sites.", rich_help_panel=REAL)
+    ] = None,
+    master: Master = None,
+    memory: Memory = None,
+    conf: Conf = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print what was written as JSON.")] = False,
+) -> None:
+    """Generate instances in parallel, byte for byte as `relocbench generate` does.
+
+    Example: relocbench spark generate --family small --out small
+    """
+    from relocbench.generating import plan, read_parameters, read_seeds
+    from spark.families import generate, missing
+
+    parameters = read_parameters({"sigma": sigma, "clients": clients, "regime": regime}, set_ or [])
+    planned = plan(family, read_seeds("--seed", seed), parameters, social=social, sites=sites, people=people)
+    numbers = missing(planned, out)
+    if numbers:
+        with started(master, memory, conf=conf) as session:
+            generate(session, planned, numbers, out)
+    found = len(planned) - len(numbers)
+    if as_json:
+        print_json({"instances": len(planned), "found": found, "out": str(out)})
+    else:
+        print(f"{len(planned)} instances in {out}" + (f", {found} were there before" if found else ""))

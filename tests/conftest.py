@@ -1,0 +1,18 @@
+import pytest
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config, log):
+    """Let one of the processes that run tests have all that share a Spark session, and one all that share a cluster.
+
+    xdist has marks for that, which pytest 9.2 takes no notice of.
+    """
+    from xdist.scheduler import LoadScopeScheduling
+
+    class Scheduling(LoadScopeScheduling):
+        def _split_scope(self, nodeid):
+            if nodeid.startswith("tests/spark/test_cluster"):
+                return "cluster"
+            return "spark" if nodeid.startswith("tests/spark/") else nodeid
+
+    return Scheduling(config, log)
