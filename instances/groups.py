@@ -44,8 +44,7 @@ class Groups:
     def of(cls, lists: Iterable[Sequence[int]]) -> "Groups":
         """Build from Python lists."""
         kept = list(lists)
-        start = np.zeros(len(kept) + 1, np.int64)
-        np.cumsum([len(entries) for entries in kept], out=start[1:])
+        start = offsets([len(entries) for entries in kept])
         return cls(start, np.array([entry for entries in kept for entry in entries] or np.empty(0, np.int32)))
 
     def __reduce__(self) -> tuple[type["Groups"], tuple[OffsetArray, IntArray]]:
@@ -69,6 +68,14 @@ class Groups:
     def owner(self) -> IntArray:
         """Return, for each entry of ``item``, the list it is in."""
         return np.repeat(np.arange(len(self), dtype=np.int32), self.sizes)
+
+
+def offsets(sizes: npt.ArrayLike) -> OffsetArray:
+    """Return where lists of these sizes begin when they stand one after the other, and where the last one ends."""
+    counts = np.asarray(sizes)
+    start = np.zeros(len(counts) + 1, np.int64)
+    np.cumsum(counts, out=start[1:])
+    return start
 
 
 def frozen(values: npt.ArrayLike, dtype: npt.DTypeLike) -> npt.NDArray[Any]:
