@@ -15,7 +15,7 @@ from heuristics.relations import most_related_by_factors, most_related_exactly, 
 from heuristics.tasks import Cluster, cluster_tasks
 from instances.errors import InputError
 from instances.evaluation import Evaluation, evaluate
-from instances.groups import IntArray, OffsetArray, offsets
+from instances.groups import FloatArray, IntArray, OffsetArray, offsets
 from instances.instance import Instance
 from instances.solution import Solution
 
@@ -132,11 +132,12 @@ def relation_finder(instance: Instance, relation: Relation, related: int, rank: 
 
         return by_shared_topics
     factors = svd_factors(instance, rank) if relation == "svd" else nmf_factors(instance, rank, seed)
+    return factor_relations(factors, related)
 
-    def by_factors(clients: IntArray) -> tuple[OffsetArray, IntArray]:
-        return most_related_by_factors(factors[clients], related)
 
-    return by_factors
+def factor_relations(factors: FloatArray, related: int) -> Related:
+    """Return such a function for factors that are there already, one row a client."""
+    return lambda clients: most_related_by_factors(factors[clients], related)
 
 
 def run_clusters(instance: Instance, clusters: Iterator[Cluster], steps: Steps, threads: int = 1) -> IntArray:

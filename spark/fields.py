@@ -19,7 +19,7 @@ from spark.blocks import SCHEMA, mixed, packed, unpacked
 from spark.steps import once, read_note, write_step
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import SparkSession
 
 CLIENTS = "client bigint, x double, y double, topic array<bigint>, position array<int>, size array<int>"
 # Memberships that a task sorts at once.
@@ -100,9 +100,10 @@ def place_field(
 def read_field(folder: Path) -> Field:
     """Read what :func:`place_field` noted."""
     note = read_note(folder)
-    arrays = {name: np.array(note[name], np.float64) for name in ("server_x", "server_y", "storage", "compute")}
-    rest = {name: note[name] for name in Field.__dataclass_fields__ if name not in arrays}
-    return Field(**arrays, **rest)
+    content: dict[str, Any] = {name: note[name] for name in Field.__dataclass_fields__}
+    for name in ("server_x", "server_y", "storage", "compute"):
+        content[name] = np.array(content[name], np.float64)
+    return Field(**content)
 
 
 def _make(
