@@ -10,7 +10,9 @@ to the last bit however the data is partitioned, whoever computes them.
 """
 
 import contextlib
+import shutil
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -19,6 +21,7 @@ from threadpoolctl import threadpool_limits
 
 from instances.groups import FloatArray
 from spark.blocks import SCHEMA, block_of, packed, unpacked
+from spark.steps import write_step
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -34,8 +37,10 @@ NEGLIGIBLE = 1e-10
 
 
 @contextlib.contextmanager
-def factorised(clients: "DataFrame", topics: int, blocks: int, rank: int, rounds: int) -> Iterator["DataFrame"]:
-    """Give ``F``, one row for each client, and forget on leaving what it was made from.
+def factorised(
+    clients: "DataFrame", topics: int, blocks: int, rank: int, rounds: int, work: Path
+) -> Iterator["DataFrame"]:
+    """Give ``F``, one row for each client.
 
     Parameters
     ----------
@@ -49,28 +54,27 @@ def factorised(clients: "DataFrame", topics: int, blocks: int, rank: int, rounds
         Columns wanted.
     rounds
         How often ``GᵀG`` is applied; more come closer to the best factorisation of that rank.
+    work
+        Folder for what is needed meanwhile. Files rather than Spark's cache: a lost executor takes nothing with it, and
+        the plan does not grow from round to round.
     """
-    from pyspark import StorageLevel
-
     # As heuristics.relations has it: never as many columns as topics.
     rank = max(1, min(rank, topics - 1))
     columns = min(rank + MORE_COLUMNS, topics)
-    tiles = make_tiles(clients, blocks).persist(StorageLevel.MEMORY_AND_DISK)
-    at_topics = tiles.groupBy("topic_block").applyInArrow(_start(columns), DENSE)
-    turn = _whitening(_materialised(at_topics))
-    for _ in range(rounds):
-        at_clients = _product(tiles, at_topics, "topic", turn)
-        _materialised(at_clients)
-        at_topics.unpersist()
-        at_topics = _product(tiles, at_clients, "client", np.eye(turn.shape[1]))
-        turn = _whitening(_materialised(at_topics))
-        at_clients.unpersist()
-    at_clients = _product(tiles, at_topics, "topic", turn)
-    strongest = _eigenvectors(_materialised(at_clients))[1][:, ::-1][:, :rank]
+    tiles = _written(make_tiles(clients, blocks), work / "tiles")
+    at_topics = _written(tiles.groupBy("topic_block").applyInArrow(_start(columns), DENSE), work / "topics-0")
+    turn = _whitening(_gram(at_topics))
+    for number in range(1, rounds + 1):
+        at_clients = _written(_product(tiles, at_topics, "topic", turn), work / f"clients-{number}")
+        shutil.rmtree(work / f"topics-{number - 1}")
+        at_topics = _written(_product(tiles, at_clients, "client", np.eye(turn.shape[1])), work / f"topics-{number}")
+        shutil.rmtree(work / f"clients-{number}")
+        turn = _whitening(_gram(at_topics))
+    at_clients = _written(_product(tiles, at_topics, "topic", turn), work / "clients")
+    strongest = _eigenvectors(_gram(at_clients))[1][:, ::-1][:, :rank]
     ids = clients.select("client").mapInArrow(_ids(blocks), SCHEMA)
     yield ids.groupBy("block").cogroup(at_clients.groupBy("block")).applyInArrow(_rows(strongest), FACTORS)
-    for kept in (tiles, at_topics, at_clients):
-        kept.unpersist()
+    shutil.rmtree(work)
 
 
 def make_tiles(clients: "DataFrame", blocks: int) -> "DataFrame":
@@ -82,15 +86,17 @@ def make_tiles(clients: "DataFrame", blocks: int) -> "DataFrame":
 
 def _product(tiles: "DataFrame", dense: "DataFrame", side: str, turn: FloatArray) -> "DataFrame":
     """Return ``G`` (from the topics' side) or ``Gᵀ`` (from the clients') times ``dense·turn``, and its Gram matrix."""
-    from pyspark import StorageLevel
-
     messages = tiles.groupBy(f"{side}_block").cogroup(dense.groupBy("block")).applyInArrow(_send(side, turn), MESSAGES)
-    added = messages.groupBy("block").applyInArrow(_add(turn.shape[1]), DENSE)
-    return added.persist(StorageLevel.MEMORY_AND_DISK)
+    return messages.groupBy("block").applyInArrow(_add(turn.shape[1]), DENSE)
 
 
-def _materialised(dense: "DataFrame") -> FloatArray:
-    """Compute the blocks and return the sum of their Gram matrices, in the order of blocks."""
+def _written(frame: "DataFrame", folder: Path) -> "DataFrame":
+    write_step(frame, folder)
+    return frame.sparkSession.read.parquet(str(folder.resolve()))
+
+
+def _gram(dense: "DataFrame") -> FloatArray:
+    """Return the sum of the blocks' Gram matrices, in the order of blocks."""
     grams = sorted((row["block"], row["gram"]) for row in dense.select("block", "gram").collect())
     flat = np.sum([np.frombuffer(gram) for _, gram in grams], axis=0)
     side = round(len(flat) ** 0.5)

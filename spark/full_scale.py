@@ -119,7 +119,7 @@ def dataset(spark: "SparkSession", folder: Path) -> "DataFrame":
 
 def _write_factors(clients: "DataFrame", field: Field, folder: Path, reading: Reading) -> None:
     def make() -> dict[str, Any]:
-        with factorised(clients, field.topics, field.blocks, reading.rank, reading.rounds) as frame:
+        with factorised(clients, field.topics, field.blocks, reading.rank, reading.rounds, folder / "work") as frame:
             write_step(frame, folder / "factors")
         return {}
 
