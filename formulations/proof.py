@@ -23,9 +23,22 @@ class OutOfTimeError(Exception):
     """The deadline came before what was to be done was done."""
 
 
-def slack(cost: float) -> float:
+def slack(cost: float, tolerance: float = TOLERANCE) -> float:
     """Return by how much a solver's number may be off a cost."""
-    return TOLERANCE * max(1.0, abs(cost))
+    return tolerance * max(1.0, abs(cost))
+
+
+def report(on_progress: Progress | None, home: IntArray, point: tuple[float, float, float]) -> None:
+    """Tell whoever watches of (seconds, incumbent, bound).
+
+    Who watches from another process wants the homes as well, in case this one does not live to return them.
+    """
+    if on_progress is None:
+        return
+    keep = getattr(on_progress, "keep", None)
+    if keep is not None:
+        keep(home)
+    on_progress(*point)
 
 
 class Proof:
@@ -128,9 +141,4 @@ class Proof:
     def _record(self) -> None:
         point = (self.seconds, self.cost, min(self.bound, self.cost))
         self.trace.append(point)
-        if self._on_progress is not None:
-            # Who watches from another process wants the homes as well, in case this one does not live to return them.
-            keep = getattr(self._on_progress, "keep", None)
-            if keep is not None:
-                keep(self.home)
-            self._on_progress(*point)
+        report(self._on_progress, self.home, point)

@@ -23,7 +23,7 @@ from instances.checks import (
     text,
 )
 from instances.errors import InputError, shown
-from instances.groups import FloatArray, Groups, IntArray, OffsetArray, frozen
+from instances.groups import FloatArray, Groups, IntArray, OffsetArray, frozen, offsets
 
 Index = int | npt.NDArray[np.integer[Any]]
 
@@ -173,8 +173,7 @@ class Instance:
         role[: len(both)] = np.where(both, PUBLISHES | SUBSCRIBES, PUBLISHES)
         # Stable: within a topic the publishers stay first, each list in its own order.
         order = np.argsort(topic, kind="stable")
-        start = np.zeros(self.n_topics + 1, np.int64)
-        np.cumsum(np.bincount(topic, minlength=self.n_topics), out=start[1:])
+        start = offsets(np.bincount(topic, minlength=self.n_topics))
         return Groups(start, client[order]), frozen(role[order], np.int8)
 
     @property
@@ -190,8 +189,7 @@ class Instance:
     @cached_property
     def _client_side(self) -> tuple[Groups, npt.NDArray[np.int8]]:
         order = np.argsort(self.members.item, kind="stable")
-        start = np.zeros(self.n_clients + 1, np.int64)
-        np.cumsum(np.bincount(self.members.item, minlength=self.n_clients), out=start[1:])
+        start = offsets(np.bincount(self.members.item, minlength=self.n_clients))
         return Groups(start, self.members.owner()[order]), frozen(self.member_role[order], np.int8)
 
     @property

@@ -112,6 +112,12 @@ def check_json_path(path: Path) -> None:
         raise InputError(str(path), "expected a name ending in .json, .json.gz or .parquet")
 
 
+def check_not_the_instance(out: Path, instance: Path) -> None:
+    """Refuse to write a result over the instance that it is of."""
+    if out.exists() and instance.exists() and out.samefile(instance):
+        raise InputError(str(out), "expected another file than the instance's")
+
+
 def to_json(instance: Instance) -> str:
     """Return the instance as JSON: floats in the shortest form that reads back the same, one topic a line."""
 

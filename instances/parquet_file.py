@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from instances.errors import InputError, reason, shown
-from instances.groups import FloatArray, Groups
+from instances.groups import FloatArray, Groups, offsets
 from instances.instance import Instance
 from instances.instance_file import FORMAT
 from instances.writing import written_whole
@@ -207,8 +207,7 @@ def _members(name: str, cell: pa.Scalar) -> Groups:
     flat = lists.flatten()
     if lists.null_count or flat.null_count:
         raise InputError(name, "expected lists of clients, got a null among them")
-    start = np.zeros(len(lists) + 1, np.int64)
-    np.cumsum(pc.list_value_length(lists).to_numpy(zero_copy_only=False), out=start[1:])
+    start = offsets(pc.list_value_length(lists).to_numpy(zero_copy_only=False))
     try:
         return Groups(start, flat.to_numpy(zero_copy_only=False))
     except InputError as error:

@@ -17,6 +17,7 @@ from formulations.bounding.root import Root
 from formulations.certificates.certificate import Certificate
 from formulations.certificates.verification import Verdict, rounded_down, verify
 from formulations.local_search import descend
+from formulations.proof import report, slack
 from heuristics.anneal import ROUND_PER_CLIENT, anneal_among
 from instances.evaluation import checked_home, evaluate
 from instances.groups import FloatArray, IntArray
@@ -219,9 +220,7 @@ class _Run:
         self._best = _Best(instance, nearest_server(instance) if start is None else checked_home(instance, start))
         self._graph = client_graph(instance)
         self._search = _Search(self._best, seed, time_limit)
-        self._closing = Closing(
-            self._graph, lambda: self._best.cost, self._best.offer_rounded, lambda: self._time_is_left()
-        )
+        self._closing = Closing(self._graph, lambda: self._best.cost, self._best.offer_rounded, self._time_is_left)
         self._trace: list[tuple[float, float, float]] = []
         self._bound = self._root_bound = -math.inf
         # What packing and verifying one step takes, until it is known better: mostly by the number of edges.
@@ -251,7 +250,7 @@ class _Run:
         certificate = Certificate(
             instance=instance.hash,
             home=home,
-            claim=math.floor((bound - CLAIM_MARGIN * max(1.0, abs(bound))) * 2**CLAIM_BITS),
+            claim=math.floor((bound - slack(bound, CLAIM_MARGIN)) * 2**CLAIM_BITS),
             bits=CLAIM_BITS,
             proof=proof,
             made={"method": "bound", "seed": self._seed, "regions": closing.explored},
@@ -277,8 +276,7 @@ class _Run:
     def _note(self, bound: float) -> None:
         self._bound = max(self._bound, min(bound, self._best.cost))
         self._trace.append((time.perf_counter() - self._begin, self._best.cost, self._bound))
-        if self._on_progress is not None:
-            self._on_progress(*self._trace[-1])
+        report(self._on_progress, self._best.home, self._trace[-1])
 
     def _anneal_quickly(self) -> None:
         """Find homes that tell whether the servers are overloaded."""

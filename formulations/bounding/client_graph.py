@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from instances.compiled import compiled
-from instances.groups import FloatArray, IntArray, OffsetArray
+from instances.groups import FloatArray, Groups, IntArray, OffsetArray, offsets
 from instances.instance import PUBLISHES, SUBSCRIBES, Instance
 
 Mask = npt.NDArray[np.bool_]
@@ -32,8 +32,6 @@ class ClientGraph:
         ``w_m·dH[m,l]`` (``M×L``).
     detour
         ``2·dC·f_m``: what sending everything of a client by way of the cloud costs.
-    publications
-        ``f``.
     demand
         ``U``.
     topic_start, topic
@@ -47,8 +45,6 @@ class ClientGraph:
         ``A`` and ``B``.
     server_delay
         ``dS``.
-    cloud_margin
-        ``2·dC - max_k dS[l,k]`` for each server: what delegating one publication costs at least.
     """
 
     first: IntArray
@@ -57,7 +53,6 @@ class ClientGraph:
     back: FloatArray
     own: FloatArray
     detour: FloatArray
-    publications: FloatArray
     demand: FloatArray
     topic_start: OffsetArray
     topic: IntArray
@@ -66,7 +61,6 @@ class ClientGraph:
     storage: FloatArray
     compute: FloatArray
     server_delay: FloatArray
-    cloud_margin: FloatArray
 
     @property
     def n_clients(self) -> int:
@@ -89,6 +83,13 @@ class ClientGraph:
         apart = self.server_delay[~np.eye(self.n_servers, dtype=np.bool_)]
         between = float((self.there + self.back).mean() * apart.mean()) if self.n_edges and len(apart) else 0.0
         return between or float(np.ptp(self.own, axis=1).mean()) or 1.0
+
+    @cached_property
+    def near(self) -> Groups:
+        """The edges of each client."""
+        ends = np.concatenate([self.first, self.second])
+        order = np.argsort(ends, kind="stable") % max(self.n_edges, 1)
+        return Groups(offsets(np.bincount(ends, minlength=self.n_clients)), order.astype(np.int32))
 
     @cached_property
     def topic_owner(self) -> IntArray:
@@ -115,20 +116,17 @@ def client_graph(instance: Instance) -> ClientGraph:
     spools = (instance.publishers.sizes > 0) & (instance.spool > 0)
     index = np.cumsum(spools) - 1
     entry = ((instance.topic_role & PUBLISHES) > 0) & spools[instance.topics.item]
-    topic_start = np.zeros(instance.n_clients + 1, np.int64)
-    np.cumsum(np.bincount(instance.topics.owner()[entry], minlength=instance.n_clients), out=topic_start[1:])
+    topic_start = offsets(np.bincount(instance.topics.owner()[entry], minlength=instance.n_clients))
 
     every_client, every_server = np.arange(instance.n_clients), np.arange(instance.n_servers)
     delay = instance.client_delay(every_client[:, None], every_server[None, :])
-    publications = instance.client_publications.astype(np.float64)
     return ClientGraph(
         first=first,
         second=second,
         there=there,
         back=back,
         own=np.ascontiguousarray(instance.client_weight[:, None] * delay),
-        detour=2 * instance.cloud_delay * publications,
-        publications=publications,
+        detour=2 * instance.cloud_delay * instance.client_publications.astype(np.float64),
         demand=np.asarray(instance.client_demand),
         topic_start=topic_start,
         topic=index[instance.topics.item[entry]].astype(np.int32),
@@ -137,7 +135,6 @@ def client_graph(instance: Instance) -> ClientGraph:
         storage=np.asarray(instance.storage),
         compute=np.asarray(instance.compute),
         server_delay=np.ascontiguousarray(instance.server_delay),
-        cloud_margin=2 * instance.cloud_delay - instance.server_delay.max(axis=1),
     )
 
 

@@ -15,6 +15,7 @@ from formulations.bounding.client_graph import ClientGraph, Mask
 from formulations.bounding.dual_bound import Bound, Dual, bound_of, dual_of, least_cost_with
 from formulations.bounding.region import Region
 from formulations.bounding.relaxation import Labels, Relaxation
+from formulations.proof import slack
 from instances.groups import FloatArray, IntArray
 
 # A region is closed when its bound is this close to the best cost (relative, from 1 up); see also certify.
@@ -89,7 +90,7 @@ class Closing:
         Returns the cost of the best homes known; it may fall any time.
     offer
         Called with homes found on the way.
-    clock
+    time_is_left
         Returns whether there is time left.
     """
 
@@ -117,7 +118,7 @@ class Closing:
     def cutoff(self) -> float:
         """A region whose bound reaches this is closed."""
         cost = self._best_cost()
-        return cost - MARGIN * max(1.0, abs(cost))
+        return cost - slack(cost, MARGIN)
 
     def start(self, relaxation: Relaxation, dual: Dual, bound: Bound) -> None:
         """Begin with the region of all assignments, and a dual for it."""

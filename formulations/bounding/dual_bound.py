@@ -6,6 +6,7 @@ edge ends with a minimum of 0, and the bound is the sum of the clients' minima. 
 """
 
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import numpy as np
 
@@ -13,7 +14,7 @@ from formulations.bounding.client_graph import Mask
 from formulations.bounding.region import Region
 from formulations.bounding.relaxation import Labels, Relaxation
 from instances.compiled import compiled
-from instances.groups import FloatArray, IntArray, OffsetArray
+from instances.groups import FloatArray, IntArray, OffsetArray, offsets
 
 # Dual variables are whole multiples of these, so that a certificate holds them as they are.
 BITS = 16
@@ -111,18 +112,7 @@ def bound_of(dual: Dual, region: Region) -> Bound:
     _add_shares(charge, dual.shares, graph.topic_start, graph.topic, labels.start, labels.server, region.opened)
     cost = graph.own + _mixed_charge(charge, paid, dual.hard, region)
     cost[~region.allowed] = np.inf
-    _add_messages(
-        cost,
-        region.allowed,
-        graph.first,
-        graph.second,
-        graph.there,
-        graph.back,
-        graph.server_delay,
-        labels.start,
-        labels.server,
-        dual.messages,
-    )
+    _add_messages(cost, region.allowed, _edges(dual, region))
     return Bound(float(cost.min(axis=1).sum() + constant), cost)
 
 
@@ -132,13 +122,30 @@ def least_cost_with(dual: Dual, bound: Bound, region: Region) -> FloatArray:
     A client takes its neighbours along: their labels may differ from the best, but what that and the edges to them cost
     is counted.
     """
-    graph, labels = region.graph, dual.labels
     extra = bound.cost - bound.cost.min(axis=1, keepdims=True)
     star = extra.copy()
-    _add_neighbours(
-        star,
-        extra,
-        np.isfinite(bound.cost),
+    _add_neighbours(star, extra, region.allowed, _edges(dual, region))
+    least: FloatArray = bound.value + star
+    return least
+
+
+class _Edges(NamedTuple):
+    """What the kernels read of the edges: their ends, what these send, and the messages given."""
+
+    first: IntArray
+    second: IntArray
+    there: FloatArray
+    back: FloatArray
+    delay: FloatArray
+    label_start: OffsetArray
+    server: IntArray
+    message_start: OffsetArray
+    messages: FloatArray
+
+
+def _edges(dual: Dual, region: Region) -> _Edges:
+    graph, labels = region.graph, dual.labels
+    return _Edges(
         graph.first,
         graph.second,
         graph.there,
@@ -146,10 +153,9 @@ def least_cost_with(dual: Dual, bound: Bound, region: Region) -> FloatArray:
         graph.server_delay,
         labels.start,
         labels.server,
+        offsets(labels.sizes[graph.first]),
         dual.messages,
     )
-    least: FloatArray = bound.value + star
-    return least
 
 
 def _rounded(values: FloatArray, bits: int) -> FloatArray:
@@ -227,139 +233,108 @@ def _add_shares(
                 at += 1
 
 
-@compiled
-def _complete(
-    out: FloatArray,
-    home: FloatArray,
-    lists: IntArray,
-    present_i: Mask,
-    present_j: Mask,
-    i: int,
-    j: int,
-    w: float,
-    v: float,
-    delay: FloatArray,
-    label_start: OffsetArray,
-    server: IntArray,
-    messages: FloatArray,
-    at: int,
-) -> tuple[int, int]:
-    """Fill in the messages of one edge to all labels that are present.
+class _Edge(NamedTuple):
+    """One edge with the messages to all labels that are allowed."""
 
-    ``lists`` gets the present labels of both clients (two rows), active ones first; how many there are is returned.
+    out: FloatArray  # per server, to the first client
+    home: FloatArray  # and to the second
+    rows: IntArray  # the servers that are allowed, of the first client
+    columns: IntArray  # and of the second
+
+
+@compiled
+def _pair_cost(g: _Edges, e: int, p: int, q: int) -> float:
+    cost: float = g.there[e] * g.delay[p, q] + g.back[e] * g.delay[q, p]
+    return cost
+
+
+@compiled
+def _completed(g: _Edges, e: int, allowed: Mask, edge: _Edge) -> _Edge:
+    """Fill in the messages of an edge; active labels come first in the lists of those allowed.
+
+    Active labels that are not allowed are passed over; where no other is left, all allowed ones count as active.
     """
-    width = len(out)
+    i, j = g.first[e], g.second[e]
+    servers = len(edge.out)
+    out, home, rows, columns = edge.out, edge.home, edge.rows, edge.columns
     out[:] = np.inf
     home[:] = np.inf
     active_i = 0
-    for a in range(label_start[i], label_start[i + 1]):
-        p = server[a]
-        if present_i[p]:
-            out[p] = messages[at + a - label_start[i]]
-            lists[0, active_i] = p
+    for a in range(g.label_start[i], g.label_start[i + 1]):
+        p = g.server[a]
+        if allowed[i, p]:
+            out[p] = g.messages[g.message_start[e] + a - g.label_start[i]]
+            rows[active_i] = p
             active_i += 1
+    if active_i == 0:
+        for p in range(servers):
+            if allowed[i, p]:
+                out[p] = 0.0
+                rows[active_i] = p
+                active_i += 1
     active_j = 0
-    for b in range(label_start[j], label_start[j + 1]):
-        q = server[b]
-        if present_j[q]:
-            least = np.inf
-            for a in range(active_i):
-                p = lists[0, a]
-                least = min(least, w * delay[p, q] + v * delay[q, p] - out[p])
-            home[q] = least
-            lists[1, active_j] = q
+    for b in range(g.label_start[j], g.label_start[j + 1]):
+        if allowed[j, g.server[b]]:
+            columns[active_j] = g.server[b]
             active_j += 1
+    if active_j == 0:
+        for q in range(servers):
+            if allowed[j, q]:
+                columns[active_j] = q
+                active_j += 1
+    for q in columns[:active_j]:
+        for p in rows[:active_i]:
+            home[q] = min(home[q], _pair_cost(g, e, p, q) - out[p])
     count_i = active_i
-    for p in range(width):
-        if present_i[p] and out[p] == np.inf:
-            least = np.inf
+    for p in range(servers):
+        if allowed[i, p] and out[p] == np.inf:
             for b in range(active_j):
-                q = lists[1, b]
-                least = min(least, w * delay[p, q] + v * delay[q, p] - home[q])
-            out[p] = least
-            lists[0, count_i] = p
+                q = columns[b]
+                out[p] = min(out[p], _pair_cost(g, e, p, q) - home[q])
+            rows[count_i] = p
             count_i += 1
     count_j = active_j
-    for q in range(width):
-        if present_j[q] and home[q] == np.inf:
-            least = np.inf
+    for q in range(servers):
+        if allowed[j, q] and home[q] == np.inf:
             for a in range(count_i):
-                p = lists[0, a]
-                least = min(least, w * delay[p, q] + v * delay[q, p] - out[p])
-            home[q] = least
-            lists[1, count_j] = q
+                p = rows[a]
+                home[q] = min(home[q], _pair_cost(g, e, p, q) - out[p])
+            columns[count_j] = q
             count_j += 1
-    return count_i, count_j
+    return _Edge(out, home, rows[:count_i], columns[:count_j])
 
 
 @compiled
-def _add_messages(
-    cost: FloatArray,
-    present: Mask,
-    first: IntArray,
-    second: IntArray,
-    there: FloatArray,
-    back: FloatArray,
-    delay: FloatArray,
-    label_start: OffsetArray,
-    server: IntArray,
-    messages: FloatArray,
-) -> None:
+def _room_for_an_edge(servers: int) -> _Edge:
+    return _Edge(np.empty(servers), np.empty(servers), np.empty(servers, np.int32), np.empty(servers, np.int32))
+
+
+@compiled
+def _add_messages(cost: FloatArray, allowed: Mask, g: _Edges) -> None:
     """Add to each client's labels what its edges say."""
-    width = cost.shape[1]
-    out, home = np.empty(width), np.empty(width)
-    lists = np.empty((2, width), np.int32)
-    at = 0
-    for e in range(len(first)):
-        i, j = first[e], second[e]
-        w, v = there[e], back[e]
-        rows, columns = _complete(
-            out, home, lists, present[i], present[j], i, j, w, v, delay, label_start, server, messages, at
-        )
-        at += label_start[i + 1] - label_start[i]
-        for a in range(rows):
-            cost[i, lists[0, a]] += out[lists[0, a]]
-        for b in range(columns):
-            cost[j, lists[1, b]] += home[lists[1, b]]
+    room = _room_for_an_edge(cost.shape[1])
+    for e in range(len(g.first)):
+        edge = _completed(g, e, allowed, room)
+        for p in edge.rows:
+            cost[g.first[e], p] += edge.out[p]
+        for q in edge.columns:
+            cost[g.second[e], q] += edge.home[q]
 
 
 @compiled
-def _add_neighbours(
-    star: FloatArray,
-    extra: FloatArray,
-    present: Mask,
-    first: IntArray,
-    second: IntArray,
-    there: FloatArray,
-    back: FloatArray,
-    delay: FloatArray,
-    label_start: OffsetArray,
-    server: IntArray,
-    messages: FloatArray,
-) -> None:
+def _add_neighbours(star: FloatArray, extra: FloatArray, allowed: Mask, g: _Edges) -> None:
     """Add to each label what the edges to the neighbours and the neighbours themselves cost at least."""
-    width = star.shape[1]
-    out, home = np.empty(width), np.empty(width)
-    lists = np.empty((2, width), np.int32)
-    at = 0
-    for e in range(len(first)):
-        i, j = first[e], second[e]
-        w, v = there[e], back[e]
-        rows, columns = _complete(
-            out, home, lists, present[i], present[j], i, j, w, v, delay, label_start, server, messages, at
-        )
-        at += label_start[i + 1] - label_start[i]
-        for a in range(rows):
-            p = lists[0, a]
+    room = _room_for_an_edge(star.shape[1])
+    for e in range(len(g.first)):
+        i, j = g.first[e], g.second[e]
+        edge = _completed(g, e, allowed, room)
+        for p in edge.rows:
             least = np.inf
-            for b in range(columns):
-                q = lists[1, b]
-                least = min(least, w * delay[p, q] + v * delay[q, p] - out[p] - home[q] + extra[j, q])
+            for q in edge.columns:
+                least = min(least, _pair_cost(g, e, p, q) - edge.out[p] - edge.home[q] + extra[j, q])
             star[i, p] += least
-        for b in range(columns):
-            q = lists[1, b]
+        for q in edge.columns:
             least = np.inf
-            for a in range(rows):
-                p = lists[0, a]
-                least = min(least, w * delay[p, q] + v * delay[q, p] - out[p] - home[q] + extra[i, p])
+            for p in edge.rows:
+                least = min(least, _pair_cost(g, e, p, q) - edge.out[p] - edge.home[q] + extra[i, p])
             star[j, q] += least

@@ -24,15 +24,13 @@ def run(
     Example: relocbench certify inst.json --time-limit 60 --out cert.json
     """
     from formulations.certificates.certificate import check_certificate_path, write_certificate
-    from instances.errors import InputError
-    from instances.instance_file import read_instance
+    from instances.instance_file import check_not_the_instance, read_instance
     from instances.solution_file import read_solution
     from relocbench.certifying import certify
     from relocbench.solving import warm_up
 
     check_certificate_path(out)
-    if out.exists() and instance.exists() and out.samefile(instance):
-        raise InputError(str(out), "expected another file than the instance's")
+    check_not_the_instance(out, instance)
     problem = read_instance(instance)
     homes = None if start is None else read_solution(start, problem).home
     with live_line() as show:

@@ -1,6 +1,7 @@
 """``relocbench library``: the certified instances, and the one way to change them."""
 
 import sys
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, NoReturn
 
@@ -151,10 +152,14 @@ def check(
     chosen = dict.fromkeys(name for pattern in patterns for name in shelf.names(pattern) or [shelf.entry(pattern).name])
     wrong: dict[str, str] = {}
     with live_line() as show_line:
+
+        def show_step(text: str, step: int) -> None:
+            show_line(f"{text}, step {step}")
+
         for number, name in enumerate(chosen):
             text = f"{number + 1} of {len(chosen)}: {name}"
             show_line(text)
-            if problem := shelving.check(shelf, name, lambda step, text=text: show_line(f"{text}, step {step}")):  # type: ignore[misc]
+            if problem := shelving.check(shelf, name, partial(show_step, text)):
                 wrong[name] = problem
     if names is None:
         wrong |= {path.name: "belongs to no entry" for path in shelving.stray_files(shelf)}

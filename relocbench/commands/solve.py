@@ -36,16 +36,14 @@ def run(
 
     Example: relocbench solve inst.json --method nearest --seed 0 --time-limit 60 --out sol.json
     """
-    from instances.errors import InputError
-    from instances.instance_file import read_instance
+    from instances.instance_file import check_not_the_instance, read_instance
     from instances.solution_file import check_solution_path, write_solution
     from relocbench.methods import select
     from relocbench.solving import solve
 
     if out is not None:
         check_solution_path(out)
-        if out.exists() and instance.exists() and out.samefile(instance):
-            raise InputError(str(out), "expected another file than the instance's")
+        check_not_the_instance(out, instance)
     problem = read_instance(instance)
     selector = select(method)
     with live_line() as show:

@@ -58,6 +58,23 @@ def test_the_verifier_finds_the_same_bound(seed):
 
 
 @pytest.mark.parametrize("seed", SEEDS)
+def test_a_client_without_an_active_home_is_bounded_as_the_verifier_does(seed):
+    rng = np.random.default_rng(seed)
+    instance = random_instance(seed)
+    region = Region.whole(client_graph(instance))
+    dual = dual_of(some_relaxation(region, rng))
+    client = int(rng.integers(instance.n_clients))
+    other = ~dual.labels.servers[client]
+    if not other.any():
+        return
+    region, _ = region.split_client(client, other)
+    bound = bound_of(dual, region).value
+    exact = DualBound(WholeProblem(instance), state_of(region, instance), _step(dual, fix=False))
+    size = max(1.0, abs(bound), float(np.abs(dual.alpha * instance.storage + dual.beta * instance.compute).sum()))
+    assert float(exact.value) == pytest.approx(bound, abs=1e-7 * size)
+
+
+@pytest.mark.parametrize("seed", SEEDS)
 def test_of_a_single_assignment_the_zero_dual_proves_the_cost(seed):
     instance = random_instance(seed)
     graph = client_graph(instance)
