@@ -141,13 +141,13 @@ def _place(field: Field, of_server: IntArray, reading: Reading) -> Callable[[pa.
             entry_spool=field.spool_per_member * size[order].astype(np.float64),
             storage=field.storage[servers],
             compute=field.compute[servers],
-            client_x=table["x"].to_numpy(),
-            client_y=table["y"].to_numpy(),
+            client_x=np.array(table["x"]),
+            client_y=np.array(table["y"]),
             server_x=field.server_x[servers],
             server_y=field.server_y[servers],
             delay=np.empty((0, 0)),
             delay_per_km=field.delay_per_km,
-            preferred=table["preferred"].to_numpy() if named else np.empty(0, np.int32),
+            preferred=np.array(table["preferred"]) if named else np.empty(0, np.int32),
         )
         steps = Steps(_related(table, topic, degree, reading), cooperate=True)
         cluster = Cluster(np.arange(len(table), dtype=np.int32), servers, task)
@@ -168,7 +168,7 @@ def _related(
 
 
 def _flat(table: pa.Table, name: str) -> npt.NDArray[Any]:
-    # A copy: compiled code wants arrays that are its own.
+    # A copy: compiled code for arrays that cannot be written to is other code, which the local run does not have ready.
     return np.array(table[name].combine_chunks().flatten().to_numpy(zero_copy_only=False))
 
 

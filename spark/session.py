@@ -194,7 +194,10 @@ def _java_printing_to(log: Path) -> Iterator[None]:
 def _last_words(log: Path) -> str | None:
     """Return what Java had to say about its end, which is more than Python hears of it."""
     text = log.read_text(encoding="utf-8", errors="replace") if log.exists() else ""
-    for sign in (r"^(?:Caused by: |Exception in .*? )?[\w.$]+(?:Exception|Error): (.+)$", r"^(?:ERROR|Could|Invalid) .+$"):
+    for sign in (
+        r"^(?:Caused by: |Exception in .*? )?[\w.$]+(?:Exception|Error): (.+)$",
+        r"^(?:ERROR|Could|Invalid) .+$",
+    ):
         if said := list(re.finditer(sign, text, re.MULTILINE)):
             return said[-1][said[-1].lastindex or 0]
     return None

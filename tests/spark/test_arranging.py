@@ -58,7 +58,7 @@ def in_blocks(spark, edges, blocks, parts):
 ID = st.one_of(st.integers(0, 12), st.integers(-3, 3), st.sampled_from([2**31, 2**62, -(2**63)]))
 
 
-@settings(max_examples=8, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=6, deadline=None, suppress_health_check=list(HealthCheck))
 @given(
     st.lists(st.tuples(ID, ID), min_size=1, max_size=60),
     st.integers(1, 3),

@@ -19,7 +19,6 @@ from spark.full_scale import evaluate_folder, solve_field
 from spark.homes import Reading
 from spark.local_copy import compare, read_homes, read_local
 
-PARAMETERS = FieldParameters(servers=25, sigma=8.0)
 PARTS = ("theta", "storage", "compute", "sent", "spread")
 
 
