@@ -82,7 +82,7 @@ def kill(process):
 
 
 def answers(cluster):
-    with contextlib.suppress(OSError):
+    with contextlib.suppress(OSError, ValueError):  # for a moment after its start the master's page is no JSON
         return cluster.alive()
     return 0
 

@@ -103,10 +103,11 @@ def written(out):
 def test_a_follower_graph_is_arranged_and_solved_there_as_here(begin, tmp_path):
     edges = "".join(f"{follower}\t{(follower * step) % 97}\n" for follower in range(97) for step in (2, 3, 5, 7))
     (tmp_path / "edges.txt").write_text(edges)
-    arranged = finish(begin("arrange", tmp_path / "edges.txt", "--out", tmp_path / "topics"))
+    few = ("--partitions", 4)
+    arranged = finish(begin("arrange", tmp_path / "edges.txt", *few, "--out", tmp_path / "topics"))
     assert arranged["lines"] == 4 * 97
     sizes = ("--servers", 16, "--k", 2, "--rounds", 1, "--storage", 60, "--compute", 200)
-    cost = finish(begin("reloc", tmp_path / "topics", *sizes, "--out", tmp_path / "out"))
+    cost = finish(begin("reloc", tmp_path / "topics", *sizes, *few, "--out", tmp_path / "out"))
     assert min(cost["theta"]) < 1.0
     assert compare(tmp_path / "out", "reloc").equal
 
