@@ -19,7 +19,7 @@ def solve(instance: Instance, *, seed: int, time_limit: float) -> Solution:
     topic of a client is the first that names it.
     """
     everything = Clusters(1, np.zeros(instance.n_servers, np.int32), np.zeros(instance.n_clients, np.int32))
-    server_of_topic = _topic_servers(
+    server_of_topic = topic_servers(
         instance.members.start,
         instance.members.item,
         instance.client_x,
@@ -37,7 +37,7 @@ def solve(instance: Instance, *, seed: int, time_limit: float) -> Solution:
 
 
 @compiled
-def _topic_servers(
+def topic_servers(
     start: OffsetArray,
     member: IntArray,
     client_x: FloatArray,
@@ -47,6 +47,7 @@ def _topic_servers(
     delay_per_km: float,
     delay: FloatArray,
 ) -> IntArray:
+    """Return for each topic the server with the least summed delay to its members, ties to the lowest index."""
     chosen = np.zeros(len(start) - 1, np.int32)
     for n in range(len(start) - 1):
         best = np.inf

@@ -75,10 +75,12 @@ def most_related_by_factors(factors: FloatArray, most: int) -> tuple[OffsetArray
 
 
 def most_related_exactly(
-    topic_start: OffsetArray, topic: npt.NDArray[np.int64], topics: int, most: int
+    topic_start: OffsetArray, topic: npt.NDArray[np.integer[Any]], most: int
 ) -> tuple[OffsetArray, IntArray]:
     """Return the same by the raw number of shared topics; ``topic_start, topic`` list the topics of each client."""
-    return _top_counts(topic_start, topic, topics, most)
+    _, number = np.unique(topic, return_inverse=True)
+    topics = int(number.max(initial=-1)) + 1
+    return _top_counts(topic_start, number.astype(np.int64), topics, min(most, len(topic_start) - 1))
 
 
 @compiled

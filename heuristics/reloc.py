@@ -15,7 +15,7 @@ from heuristics.relations import most_related_by_factors, most_related_exactly, 
 from heuristics.tasks import Cluster, cluster_tasks
 from instances.errors import InputError
 from instances.evaluation import Evaluation, evaluate
-from instances.groups import IntArray, OffsetArray, offsets
+from instances.groups import FloatArray, IntArray, OffsetArray, offsets
 from instances.instance import Instance
 from instances.solution import Solution
 
@@ -128,18 +128,16 @@ def relation_finder(instance: Instance, relation: Relation, related: int, rank: 
             sizes = instance.topics.sizes[clients]
             start = offsets(sizes)
             entries = np.arange(start[-1]) + np.repeat(instance.topics.start[clients] - start[:-1], sizes)
-            _, topic = np.unique(instance.topics.item[entries], return_inverse=True)
-            return most_related_exactly(
-                start, topic.astype(np.int64), int(topic.max(initial=-1)) + 1, min(related, len(clients))
-            )
+            return most_related_exactly(start, instance.topics.item[entries], related)
 
         return by_shared_topics
     factors = svd_factors(instance, rank) if relation == "svd" else nmf_factors(instance, rank, seed)
+    return factor_relations(factors, related)
 
-    def by_factors(clients: IntArray) -> tuple[OffsetArray, IntArray]:
-        return most_related_by_factors(factors[clients], related)
 
-    return by_factors
+def factor_relations(factors: FloatArray, related: int) -> Related:
+    """Return such a function for factors that are there already, one row a client."""
+    return lambda clients: most_related_by_factors(factors[clients], related)
 
 
 def run_clusters(instance: Instance, clusters: Iterator[Cluster], steps: Steps, threads: int = 1) -> IntArray:
@@ -147,13 +145,7 @@ def run_clusters(instance: Instance, clusters: Iterator[Cluster], steps: Steps, 
     home = np.zeros(instance.n_clients, np.int32)
 
     def run(cluster: Cluster) -> None:
-        task = cluster.task
-        if steps.related is not None:
-            start, item = steps.related(cluster.clients)
-            task = task._replace(related_start=start, related=item)
-        local = place(task, steps.cooperate, steps.whole_topic, steps.revisit)
-        # A client in no topic is never met by the loop: any server will do, and the first of its cluster is one.
-        home[cluster.clients] = cluster.servers[np.maximum(local, 0)]
+        home[cluster.clients] = place_cluster(cluster, steps)
 
     if threads == 1:
         for cluster in clusters:
@@ -162,6 +154,17 @@ def run_clusters(instance: Instance, clusters: Iterator[Cluster], steps: Steps, 
     with ThreadPoolExecutor(threads) as pool:
         deque(pool.map(run, clusters), maxlen=0)
     return home
+
+
+def place_cluster(cluster: Cluster, steps: Steps) -> IntArray:
+    """Run the loop on one cluster and return the home of each of its clients."""
+    task = cluster.task
+    if steps.related is not None:
+        start, item = steps.related(cluster.clients)
+        task = task._replace(related_start=start, related=item)
+    local = place(task, steps.cooperate, steps.whole_topic, steps.revisit)
+    # A client in no topic is never met by the loop: any server will do, and the first of its cluster is one.
+    return cluster.servers[np.maximum(local, 0)]
 
 
 def _clusterings(instance: Instance, k: int | Literal["auto"], seed: int) -> Iterator[Clusters]:

@@ -2,12 +2,14 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from heuristics.clusters import Clusters
 from heuristics.placing import ClusterTask
-from instances.groups import IntArray, offsets
+from instances.groups import FloatArray, IntArray, offsets
 from instances.instance import PUBLISHES, Instance
 
 
@@ -38,20 +40,14 @@ def cluster_tasks(instance: Instance, clusters: Clusters, preferred: IntArray | 
         servers = np.flatnonzero(clusters.of_server == k).astype(np.int32)
         position[clients] = np.arange(len(clients), dtype=np.int32)
         entries = entry_order[entry_bounds[k] : entry_bounds[k + 1]]
-        entry_client = position[instance.members.item[entries]]
-        topics, entry_topic = np.unique(member_topic[entries], return_inverse=True)
-        by_client = np.argsort(entry_client, kind="stable")
-        client_start = offsets(np.bincount(entry_client, minlength=len(clients)))
         delay = np.empty((0, 0))
         if instance.client_server_delay is not None:
             delay = np.ascontiguousarray(instance.client_server_delay[np.ix_(clients, servers)])
-        task = ClusterTask(
-            entry_client=entry_client,
-            entry_topic=entry_topic.astype(np.int32),
+        task = make_task(
+            entry_client=position[instance.members.item[entries]],
+            entry_topic=member_topic[entries],
             entry_publishes=(instance.member_role[entries] & PUBLISHES) > 0,
-            client_start=client_start,
-            client_entry=by_client.astype(np.int64),
-            spool=instance.spool[topics],
+            entry_spool=instance.spool[member_topic[entries]],
             storage=instance.storage[servers],
             compute=instance.compute[servers],
             client_x=instance.client_x[clients],
@@ -61,7 +57,53 @@ def cluster_tasks(instance: Instance, clusters: Clusters, preferred: IntArray | 
             delay=delay,
             delay_per_km=instance.delay_per_km,
             preferred=np.empty(0, np.int32) if preferred is None else preferred[clients],
-            related_start=np.zeros(len(clients) + 1, np.int64),
-            related=np.empty(0, np.int32),
         )
         yield Cluster(clients, servers, task)
+
+
+def make_task(
+    *,
+    entry_client: IntArray,
+    entry_topic: npt.NDArray[np.integer[Any]],
+    entry_publishes: npt.NDArray[np.bool_],
+    entry_spool: FloatArray,
+    storage: FloatArray,
+    compute: FloatArray,
+    client_x: FloatArray,
+    client_y: FloatArray,
+    server_x: FloatArray,
+    server_y: FloatArray,
+    delay: FloatArray,
+    delay_per_km: float,
+    preferred: IntArray,
+) -> ClusterTask:
+    """Return the task of one cluster, with nobody related yet.
+
+    Parameters
+    ----------
+    entry_client, entry_topic, entry_publishes, entry_spool
+        The memberships in the order in which Algorithm 1 meets them: the client by its place in the cluster, the topic
+        by any number, its spool.
+    storage, compute, client_x, client_y, server_x, server_y, delay, delay_per_km, preferred
+        As the task holds them.
+    """
+    _, first, topic = np.unique(entry_topic, return_index=True, return_inverse=True)
+    return ClusterTask(
+        entry_client=entry_client,
+        entry_topic=topic.astype(np.int32),
+        entry_publishes=entry_publishes,
+        client_start=offsets(np.bincount(entry_client, minlength=len(client_x))),
+        client_entry=np.argsort(entry_client, kind="stable").astype(np.int64),
+        spool=entry_spool[first],
+        storage=storage,
+        compute=compute,
+        client_x=client_x,
+        client_y=client_y,
+        server_x=server_x,
+        server_y=server_y,
+        delay=delay,
+        delay_per_km=delay_per_km,
+        preferred=preferred,
+        related_start=np.zeros(len(client_x) + 1, np.int64),
+        related=np.empty(0, np.int32),
+    )

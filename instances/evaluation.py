@@ -80,7 +80,7 @@ def evaluate(instance: Instance, home: npt.ArrayLike) -> Evaluation:
         ``ΣD`` and its parts, in float64.
     """
     homes = checked_home(instance, home)
-    storage, compute, sent, spread = _loads(
+    loads = topic_loads(
         instance.members.start,
         instance.members.item,
         instance.member_role,
@@ -88,12 +88,25 @@ def evaluate(instance: Instance, home: npt.ArrayLike) -> Evaluation:
         instance.server_delay,
         homes,
     )
-    theta = local_share(instance.storage, instance.compute, storage, compute)
     distance = instance.client_weight @ instance.client_delay(np.arange(instance.n_clients), homes)
-    processing = (2 * instance.cloud_delay * sent * (1 - theta) + theta * spread).sum()
-    return Evaluation(
-        instance.n_publications, float(distance), float(processing), theta, storage, compute, sent, spread
+    return costs(
+        loads, float(distance), instance.n_publications, instance.storage, instance.compute, instance.cloud_delay
     )
+
+
+def costs(
+    loads: tuple[FloatArray, FloatArray, FloatArray, FloatArray],
+    distance: float,
+    publications: int,
+    capacity: FloatArray,
+    power: FloatArray,
+    cloud_delay: float,
+) -> Evaluation:
+    """Return the evaluation, from the sums of :func:`topic_loads` over all topics and of ``w·dH`` over all clients."""
+    storage, compute, sent, spread = loads
+    theta = local_share(capacity, power, storage, compute)
+    processing = (2 * cloud_delay * sent * (1 - theta) + theta * spread).sum()
+    return Evaluation(publications, distance, float(processing), theta, storage, compute, sent, spread)
 
 
 def checked_home(instance: Instance, home: npt.ArrayLike) -> IntArray:
@@ -125,7 +138,7 @@ def local_share(capacity: FloatArray, power: FloatArray, storage: FloatArray, co
 
 
 @compiled
-def _loads(
+def topic_loads(
     member_start: OffsetArray,
     member: IntArray,
     role: npt.NDArray[np.int8],

@@ -122,7 +122,7 @@ def generate_field(
     topics = arrange(graph or synthetic_follower_graph(members, **sizes), members, **sizes)
     if places is None:
         low, high = np.zeros(2), np.full(2, parameters.field_km)
-        server_at = _place_servers(parameters, field)
+        server_at = place_servers(parameters, field)
     else:
         low, high = places.bounds()
         server_at = places.choose_servers(parameters.servers, field)
@@ -175,7 +175,8 @@ def to_millimetres(at: FloatArray) -> FloatArray:
     return np.round(at, 6)
 
 
-def _place_servers(parameters: FieldParameters, rng: np.random.Generator) -> FloatArray:
+def place_servers(parameters: FieldParameters, rng: np.random.Generator) -> FloatArray:
+    """Return the positions of the servers: in the middle of the squares of a grid, or anywhere."""
     if parameters.on_grid:
         side = math.isqrt(parameters.servers)
         step = (np.arange(side) + 0.5) * (parameters.field_km / side)

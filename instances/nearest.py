@@ -17,10 +17,17 @@ def nearest_server(instance: Instance) -> IntArray:
     """Return for each client the server with the least ``dH``; ties go to the lowest index."""
     if instance.client_server_delay is not None:
         return np.asarray(instance.client_server_delay.argmin(axis=1), np.int32)
-    side = max(1, math.isqrt(instance.n_servers // SERVERS_PER_SQUARE))
-    return _nearest(
-        instance.client_x, instance.client_y, instance.server_x, instance.server_y, instance.delay_per_km, side
+    return nearest_by_distance(
+        instance.client_x, instance.client_y, instance.server_x, instance.server_y, instance.delay_per_km
     )
+
+
+def nearest_by_distance(
+    client_x: FloatArray, client_y: FloatArray, server_x: FloatArray, server_y: FloatArray, delay_per_km: float
+) -> IntArray:
+    """Return the same for points whose delay is ``γ`` times the distance."""
+    side = max(1, math.isqrt(len(server_x) // SERVERS_PER_SQUARE))
+    return _nearest(client_x, client_y, server_x, server_y, delay_per_km, side)
 
 
 @compiled

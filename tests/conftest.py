@@ -5,7 +5,7 @@ import pytest
 def pytest_xdist_make_scheduler(config, log):
     """Let one of the processes that run tests have all that share a Spark session, and one all that share a cluster.
 
-    xdist has marks for that, which pytest 9.2 takes no notice of.
+    The marks that xdist has for that (``--dist loadgroup``) were tried and had no effect.
     """
     from xdist.scheduler import LoadScopeScheduling
 

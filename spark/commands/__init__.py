@@ -4,12 +4,12 @@ from types import ModuleType
 
 import typer
 
-from spark.commands import generate, run
+from spark.commands import arrange, compare, evaluate, generate, reloc, run
 
 app = typer.Typer(
     help="The same work at scale, on Spark: on this machine, or on a cluster with --master spark://host:port.",
     no_args_is_help=True,
 )
-COMMANDS: tuple[ModuleType, ...] = (generate, run)
+COMMANDS: tuple[ModuleType, ...] = (arrange, generate, run, reloc, evaluate, compare)
 for command in COMMANDS:
     app.command(command.__name__.rpartition(".")[2])(command.run)

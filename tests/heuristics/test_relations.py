@@ -57,11 +57,7 @@ def test_the_strongest_come_first_and_ties_go_to_the_lowest_index(seed, most):
 def test_exact_relations_count_shared_topics(seed, most):
     instance = random_instance(seed)
     shared = incidence(instance) @ incidence(instance).T
-    found = lists(
-        *most_related_exactly(
-            np.array(instance.topics.start), instance.topics.item.astype(np.int64), instance.n_topics, most
-        )
-    )
+    found = lists(*most_related_exactly(instance.topics.start, instance.topics.item, most))
     for m, related in enumerate(found):
         others = [(-shared[m, r], r) for r in range(instance.n_clients) if r != m and shared[m, r] > 0]
         assert related == [r for _, r in sorted(others)][:most]

@@ -13,6 +13,7 @@ from relocbench.generating import generate
 from relocbench.methods import select
 from relocbench.runs import Store, read
 from relocbench.sweeps import Limits, Task, sweep
+from spark.local_copy import compare
 from tests.spark.standalone import kill, standalone, wait_until
 
 pytestmark = pytest.mark.slow
@@ -97,6 +98,18 @@ def run_all(begin, family, out):
 
 def written(out):
     return {file.name: file.stat().st_mtime_ns for file in out.glob("*.parquet")}
+
+
+def test_a_follower_graph_is_arranged_and_solved_there_as_here(begin, tmp_path):
+    edges = "".join(f"{follower}\t{(follower * step) % 97}\n" for follower in range(97) for step in (2, 3, 5, 7))
+    (tmp_path / "edges.txt").write_text(edges)
+    few = ("--partitions", 4)
+    arranged = finish(begin("arrange", tmp_path / "edges.txt", *few, "--out", tmp_path / "topics"))
+    assert arranged["lines"] == 4 * 97
+    sizes = ("--servers", 16, "--k", 2, "--rounds", 1, "--storage", 60, "--compute", 200)
+    cost = finish(begin("reloc", tmp_path / "topics", *sizes, *few, "--out", tmp_path / "out"))
+    assert min(cost["theta"]) < 1.0
+    assert compare(tmp_path / "out", "reloc").equal
 
 
 def test_a_cluster_builds_the_bytes_of_a_local_family(family, tmp_path):

@@ -1,0 +1,32 @@
+import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
+
+from spark.blocks import block_of, mixed, packed, unpacked
+
+IDS = st.lists(st.integers(-(2**63), 2**63 - 1))
+
+
+@given(IDS, st.integers(1, 300))
+def test_what_is_packed_comes_back_in_its_block(ids, blocks):
+    key = np.array(ids, np.int64)
+    other = np.linspace(-1.0, 1.0, len(key))
+    batch = packed(blocks, key, np.arange(len(key)), other)
+    found = []
+    for block, payload in zip(batch.column(0).to_pylist(), batch.column(1), strict=True):
+        keys, numbers, floats = unpacked([payload], 3)
+        assert block_of(keys, blocks).tolist() == [block] * len(keys)
+        assert numbers.tolist() == sorted(numbers.tolist())
+        found += zip(keys.tolist(), numbers.tolist(), floats.view(np.float64).tolist(), strict=True)
+    assert sorted(found) == sorted(zip(key.tolist(), range(len(key)), other.tolist(), strict=True))
+
+
+@given(st.sets(st.integers(-(2**63), 2**63 - 1)), st.integers(0, 2**62))
+def test_different_ids_get_different_bits(ids, salt):
+    assert len(set(mixed(np.array(list(ids), np.int64), salt).tolist())) == len(ids)
+
+
+def test_blocks_are_about_equally_full():
+    count = np.bincount(block_of(np.arange(100_000), 10), minlength=10)
+    assert count.min() > 9_500
+    assert count.max() < 10_500
