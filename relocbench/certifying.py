@@ -36,7 +36,9 @@ MOST_PAIRS = 3_000_000
 WORTH_A_HINT = 0.05
 HINT_PROGRESS = 0.8
 # Rounds of annealing, in turn: from the rounded relaxation or from the best; how hot; whether with prices; how much of
-# the gap a home may cost to be likely. They begin short.
+# the gap a home may cost to be likely: the gap of so many clients at most, as homes far apart share no more. They begin
+# short.
+GAP_OF = 400
 ROUNDS = (
     (True, 0.2, True, 0.25),
     (False, 0.2, False, 0.5),
@@ -100,6 +102,7 @@ class _Search:
     def __init__(self, best: _Best, seed: int, time_limit: float) -> None:
         self._best, self._seed = best, seed
         self._end = time.perf_counter() + SEARCHING * time_limit
+        self._first_round = FIRST_ROUND * time_limit
         # The first round takes its part of the time where a usual one would be over soon.
         usual = ROUND_PER_CLIENT * best.instance.n_clients / PROPOSALS_A_SECOND
         self._first_effort = min(MOST_EFFORT, max(1.0, FIRST_ROUND * time_limit / usual)) if usual > LONG_ROUND else 1.0
@@ -118,18 +121,20 @@ class _Search:
         """Anneal round after round."""
         best = self._best
         every = np.arange(best.instance.n_clients)
+        few = min(1.0, GAP_OF / best.instance.n_clients)
         turn = 0
         for number in range(1, 1 << 30):
             likely, start, heat, priced, effort = None, best.home, 1.0, True, self._first_effort
             if self._hint is not None:
                 least, bound, rounded = self._hint
                 from_rounded, heat, priced, part = ROUNDS[turn % len(ROUNDS)]
-                likely = least < bound + part * (best.cost - bound)
+                likely = least < bound + part * few * (best.cost - bound)
                 likely[every, rounded] = likely[every, best.home] = True
                 start = rounded if from_rounded else best.home
                 effort = min(1.0, FIRST_EFFORT * 2.0 ** min(turn // len(ROUNDS), 10))
                 turn += 1
             begin = time.perf_counter()
+            end = self._end if likely is not None else min(self._end, begin + self._first_round)
             found = anneal_among(
                 best.instance,
                 likely,
@@ -138,17 +143,17 @@ class _Search:
                 heat=heat,
                 priced=priced,
                 effort=effort,
-                time_used=partial(self._time_used, begin),
+                time_used=partial(self._time_used, begin, end),
             )
             best.offer(found)
             if self._stop.is_set():
                 return
 
-    def _time_used(self, begin: float) -> float:
-        """Return how much of the time is over for a round that began then: a last one still ends cold."""
+    def _time_used(self, begin: float, end: float) -> float:
+        """Return how much of a round's time is over, so that one too long for it still ends cold."""
         if self._stop.is_set():
             return 1.0
-        return (time.perf_counter() - begin) / (self._end - begin) if begin < self._end else 0.0
+        return (time.perf_counter() - begin) / (end - begin) if begin < end else 0.0
 
 
 @dataclass(frozen=True, eq=False)
