@@ -63,7 +63,7 @@ def install() -> str | None:
         "install",
         "--quiet",
         "--editable",
-        f"{ROOT}[solvers,spark]",
+        f"{ROOT}[solvers,spark,reports]",
         "--group",
         f"{ROOT}/pyproject.toml:dev",
     ):
