@@ -1,6 +1,7 @@
 """What methods are called and how they are drawn, the same on every page."""
 
 import hashlib
+import re
 from dataclasses import dataclass
 
 # Of middle lightness, so that they show on light and on dark ground; told apart by readers who see few colours.
@@ -40,8 +41,9 @@ class Look:
 
 
 def name_of(selector: str) -> str:
-    """Return what a method is called on pages: ``RELOC [k=auto]`` for ``reloc[k=auto]``."""
+    """Return what a method is called on pages: ``RELOC [k=auto]``; ``annealing [moves=2e6]``."""
     method, bracket, settings = selector.partition("[")
+    settings = re.sub(r"=(\d*?)(0{4,})(?=[,\]])", lambda found: f"={found[1]}e{len(found[2])}", settings)
     return NAMES.get(method, method) + (f" [{settings}" if bracket else "")
 
 
