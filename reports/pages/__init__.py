@@ -21,6 +21,8 @@ How a report makes one::
   page paints axes and text for light, dark and print. Colours of methods come from ``looks.colour_of`` alone.
 - ``figures.points(hover, command)`` are the arguments that give each point of a trace a text for hovering and a command
   that reproduces it; a click (or a tap) shows the command in a line below the plot, with a button that copies it.
+- ``Page.numbers`` shows a few large numbers, ``Page.listing`` a list, ``Page.html`` markup of your own; a long table
+  goes behind a line with ``page.table(table, folded="All 64 lines")``.
 - Tables sort by clicking a heading: by the number in the cell, not its text; empty cells stay last.
 - ``Page.write`` writes whole or not at all, and needs the extra ``reports`` (plotly, jinja2); where it is missing,
   ``needs.require`` says in one line what to install. Call it before a long computation, not after.

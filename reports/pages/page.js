@@ -45,6 +45,10 @@ function paint(layout, printing) {
   return painted;
 }
 
+addEventListener("beforeprint", () => {
+  for (const folded of document.querySelectorAll("details")) folded.open = true;
+});
+
 const repaint = (printing) => {
   for (const plot of plots) {
     if (printing) {

@@ -10,7 +10,7 @@ from markupsafe import Markup
 from instances.writing import written_whole
 from relocbench.information import information
 from reports.pages.tables import Table
-from reports.pages.texts import marked
+from reports.pages.texts import marked, plain
 
 if TYPE_CHECKING:
     import plotly.graph_objects as go
@@ -28,7 +28,7 @@ class Page:
     title
         What the page is about.
     lead
-        What it found, in a sentence or two.
+        What it found, in a sentence or two; a blank line begins a new paragraph.
     """
 
     def __init__(self, title: str, lead: str = "") -> None:
@@ -42,7 +42,7 @@ class Page:
     def section(self, heading: str, text: str = "") -> None:
         """Begin a section, perhaps with a paragraph."""
         anchor = f"section-{len(self._contents) + 1}"
-        self._contents.append((anchor, heading))
+        self._contents.append((anchor, plain(heading)))
         self._parts.append(Markup('<h2 id="{}">{}</h2>').format(anchor, marked(heading)))
         if text:
             self.text(text)
@@ -78,9 +78,12 @@ class Page:
         )
         self._parts.append(Markup('<div class="numbers">{}</div>').format(tiles))
 
-    def table(self, table: Table) -> None:
-        """Add a table."""
-        self._parts.append(table.html())
+    def table(self, table: Table, folded: str = "") -> None:
+        """Add a table; a long one may be folded behind a line that says what it is, and opens for print."""
+        html = table.html()
+        if folded:
+            html = Markup("<details><summary>{}</summary>{}</details>").format(marked(folded), html)
+        self._parts.append(html)
 
     def figure(self, plot: "go.Figure", caption: str) -> None:
         """Add a plot and the sentence that says what to see in it."""
@@ -124,7 +127,7 @@ class Page:
         template = environment.from_string((FOLDER / "page.html").read_text(encoding="utf-8"))
         return template.render(
             title=self.title,
-            lead=marked(self.lead) if self.lead else "",
+            lead=[marked(part) for part in self.lead.split("\n\n") if part],
             contents=self._contents if len(self._contents) > 3 else [],
             body=Markup("\n").join(self._parts),
             provenance=self._provenance,

@@ -15,3 +15,8 @@ def marked(text: str) -> Markup:
         else:
             html += Markup(re.sub(r"\*\*(.+?)\*\*", r"<strong>\1</strong>", str(escape(part))))
     return html
+
+
+def plain(text: str) -> str:
+    """Return text without its marks, where there can be none."""
+    return text.replace("**", "").replace("`", "")

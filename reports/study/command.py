@@ -132,29 +132,25 @@ def _session(master: str | None):  # type: ignore[no-untyped-def]
 def _tell(done: "Study", as_json: bool) -> None:
     from relocbench.terminal import print_json, print_table
     from reports.pages.looks import name_of
+    from reports.pages.texts import plain
     from reports.study.gaps import summaries
-    from reports.study.page import against, interval
+    from reports.study.page import against, lead
 
     told = summaries(done.gaps)
     if as_json:
         lines = [asdict(summary) for summary in told]
         print_json({"page": str(done.page), "runs": len(done.gaps), "warnings": done.warnings, "summary": lines})
         return
-    columns = ("regime", "method", "against", "mean gap", "95 % CI", "median", "worst", "optimal")
+    selectors = list(dict.fromkeys(summary.selector for summary in told))
+    means = {(summary.regime, summary.selector): f"{summary.mean:.2%}" for summary in told}
+    measured = {summary.regime: against(summary) for summary in told}
+    columns = ("regime", "against", *map(name_of, selectors))
     rows = [
-        (
-            summary.regime,
-            name_of(summary.selector),
-            against(summary),
-            f"{summary.mean:.2%}",
-            interval(summary),
-            f"{summary.median:.2%}",
-            f"{summary.worst:.1%}",
-            f"{summary.hits} / {summary.hits_of}" if summary.hits_of else "-",
-        )
-        for summary in told
+        (regime, measured[regime], *(means.get((regime, selector), "-") for selector in selectors))
+        for regime in measured
     ]
-    print_table("Gap to the proven optimum or the certified bound", columns, rows, columns[3:])
+    print_table("Mean gap to the proven optimum or the certified bound", columns, rows, columns[2:])
+    print(plain(lead(done.gaps)))
     for warning in done.warnings:
-        print(warning.replace("**", ""))
+        print(plain(warning))
     print(f"report: {done.page}")

@@ -3,12 +3,13 @@
 from collections.abc import Sequence
 from pathlib import Path
 
+from relocbench.methods import METHODS
 from reports.pages.looks import name_of
 from reports.pages.page import Page
-from reports.pages.tables import Cell, Column, Table
+from reports.pages.tables import Cell, Column, Table, Value
 from reports.statistics import FEWEST_FOR_INTERVAL
 from reports.study import plots
-from reports.study.gaps import Comparison, Gap, Summary, comparisons, summaries
+from reports.study.gaps import SAME, Comparison, Gap, Summary, comparisons, summaries
 from reports.study.references import BOUND, OPTIMUM
 
 DEFINITION = (
@@ -38,8 +39,8 @@ def write_page(
     page.text(DEFINITION)
     page.numbers(_numbers(gaps))
     groups = list(dict.fromkeys(gap.group for gap in gaps))
+    _add_tables(page, gaps)
     _add_sigma(page, gaps, groups)
-    _add_table(page, gaps)
     _add_distributions(page, gaps, groups)
     _add_time(page, gaps, groups)
     _add_runs(page, gaps, groups)
@@ -49,24 +50,23 @@ def write_page(
 
 
 def lead(gaps: Sequence[Gap]) -> str:
-    """Say in a few sentences what was found."""
-    return " ".join(_finding(group, [gap for gap in gaps if gap.group == group]) for group in _groups(gaps))
+    """Say what was found, a paragraph a group."""
+    groups = dict.fromkeys(gap.group for gap in gaps if gap.gap is not None)
+    return "\n\n".join(_finding(group, [gap for gap in gaps if gap.group == group]) for group in groups)
 
 
-def summary_columns() -> list[Column]:
-    """Return the headings of the table of regimes."""
-    return [
-        Column("regime"),
-        Column("method"),
-        Column("against", hint="how many instances have a proven optimum, how many a certified bound"),
-        Column("mean", ".2%", "over instances, of the mean over seeds"),
-        Column("95 % CI", hint=f"bootstrap over instances; from {FEWEST_FOR_INTERVAL} instances on"),
-        Column("median", ".2%", "over instances"),
-        Column("worst", ".1%", "over runs"),
-        Column("optimal", hint="runs that are optimal, of those whose instance has a proven optimum"),
-        Column("seconds", ".2g", "median of a run"),
-        Column("failed", "d", "runs without homes"),
-    ]
+COLUMNS = [
+    Column("regime"),
+    Column("method"),
+    Column("against", hint="how many instances have a proven optimum, how many a certified bound"),
+    Column("mean", ".2%", "over instances, of the mean over seeds"),
+    Column("95 % CI", hint=f"bootstrap over instances; from {FEWEST_FOR_INTERVAL} instances on"),
+    Column("median", ".2%", "over instances"),
+    Column("worst", ".1%", "over runs"),
+    Column("optimal", hint="runs that are optimal, of those whose instance has a proven optimum"),
+    Column("seconds", ".2g", "median of a run"),
+    Column("failed", "d", "runs without homes"),
+]
 
 
 def against(summary: Summary) -> str:
@@ -80,27 +80,37 @@ def interval(summary: Summary) -> str:
     return "" if summary.low is None or summary.high is None else f"{summary.low:.2%} … {summary.high:.2%}"
 
 
-def _groups(gaps: Sequence[Gap]) -> list[str]:
-    return list(dict.fromkeys(gap.group for gap in gaps if gap.gap is not None))
-
-
 def _finding(group: str, gaps: Sequence[Gap]) -> str:
     told = {summary.selector: summary for summary in summaries(gaps, by="group")}
     chosen = "reloc" if "reloc" in told else next(iter(told))
-    best = min(told.values(), key=lambda summary: summary.mean)
-    mine = told[chosen]
+    mine, best = told[chosen], min(told.values(), key=lambda summary: summary.mean)
     clients = sorted({gap.clients for gap in gaps})
-    size = f"{clients[0]}–{clients[-1]} clients" if len(clients) > 1 else f"{clients[0]} clients"
-    what = OPTIMUM if not mine.bounds else BOUND if not mine.optima else f"{OPTIMUM} or {BOUND}"
+    size = f"{clients[0]}–{clients[-1]}" if len(clients) > 1 else str(clients[0])
     text = (
-        f"On {mine.instances} `{group}` instances ({size}) {name_of(chosen)} is on average "
-        f"**{_percent(mine.mean)}** above the {what}, at worst {_percent(mine.worst)}"
+        f"`{group}`, {mine.instances} instances of {size} clients ({_proved(mine)}): {name_of(chosen)} is on average "
+        f"**{_percent(mine.mean)}** above what is proved, at worst {_percent(mine.worst)}."
     )
     if best.selector != chosen:
-        text += f"; {name_of(best.selector)} {_percent(best.mean)}"
-        if best.hits_of:
-            text += f", and optimal in {best.hits} of {best.hits_of} runs with a proven optimum"
-    return text + "."
+        text += f" The best, {name_of(best.selector)}, is **{_percent(best.mean)}** above"
+        text += f", and optimal in {best.hits} of {best.hits_of} runs whose optimum is known." if best.hits_of else "."
+    return text + _one_server_a_cluster(gaps)
+
+
+def _proved(summary: Summary) -> str:
+    told = [(summary.optima, OPTIMUM, "proven optima"), (summary.bounds, BOUND, f"{BOUND}s")]
+    return ", ".join(f"{number} {one if number == 1 else many}" for number, one, many in told if number)
+
+
+def _one_server_a_cluster(gaps: Sequence[Gap]) -> str:
+    """Explain why RELOC does what NS does, where it does."""
+    clusters = METHODS["reloc"].parameters()["k"].default
+    names = {gap.selector for gap in gaps}
+    if not {"reloc", "nearest"} <= names or not isinstance(clusters, int | str):
+        return ""
+    servers = max(gap.servers for gap in gaps)
+    if not str(clusters).isdecimal() or servers > int(clusters):
+        return ""
+    return f" (With its K = {clusters} clusters and at most {servers} servers RELOC is the same as NS here.)"
 
 
 def _percent(value: float) -> str:
@@ -134,21 +144,29 @@ def _add_sigma(page: Page, gaps: Sequence[Gap], groups: Sequence[str]) -> None:
 
 
 def _sigma_caption(gaps: Sequence[Gap], sigmas: Sequence[float]) -> str:
+    # Variants of a method would make the order too long to read.
+    plainly = [gap for gap in gaps if "[" not in gap.selector] or gaps
     ranks = []
     for end in (sigmas[0], sigmas[-1]):
-        told = summaries([gap for gap in gaps if gap.sigma == end], by="group")
+        told = summaries([gap for gap in plainly if gap.sigma == end], by="group")
         ranks.append(" < ".join(name_of(one.selector) for one in sorted(told, key=lambda one: one.mean)))
-    order = (
-        f"At every end the order is the same: {ranks[0]}."
-        if ranks[0] == ranks[1]
-        else f"From small to large gaps: {ranks[0]} at σ = {sigmas[0]:g}, but {ranks[1]} at σ = {sigmas[-1]:g}."
+    order = f"At σ = {sigmas[0]:g} km gaps are {ranks[0]}"
+    order += (
+        f", at σ = {sigmas[-1]:g} km {ranks[1]}." if ranks[0] != ranks[1] else ", and so they are at the other end."
     )
-    hidden = " RA is so far above that it is hidden; click it in the legend." if "RA" in ranks[0] else ""
-    return f"Mean over instances; bands are 95 % bootstrap intervals. {order}{hidden}"
+    hidden = " RA is far above all others and hidden; click it in the legend." if "random" in _selectors(gaps) else ""
+    what = f"Mean gap to the {_kinds(gaps)} over instances; bands are 95 % bootstrap intervals."
+    return f"{what} Lower is better. {order}{hidden}"
 
 
-def _add_table(page: Page, gaps: Sequence[Gap]) -> None:
+def _selectors(gaps: Sequence[Gap]) -> list[str]:
+    return list(dict.fromkeys(gap.selector for gap in gaps))
+
+
+def _add_tables(page: Page, gaps: Sequence[Gap]) -> None:
+    told = summaries(gaps)
     page.section("Regime by regime")
+    page.table(_overview(told))
     rows = [
         [
             Cell(f"`{summary.regime}`", summary.regime),
@@ -162,13 +180,38 @@ def _add_table(page: Page, gaps: Sequence[Gap]) -> None:
             summary.seconds,
             Cell(str(summary.failed), summary.failed, tone="bad") if summary.failed else 0,
         ]
-        for summary in summaries(gaps)
+        for summary in told
     ]
     caption = (
         "Gaps of each method in each regime. The third column says how many instances have a proven optimum and how "
         "many a certified bound. Click a heading to sort."
     )
-    page.table(Table(summary_columns(), rows, caption))
+    page.table(
+        Table(COLUMNS, rows, caption),
+        folded=f"**Mean, interval, median, worst, how often optimal** ({len(rows)} lines)",
+    )
+
+
+def _overview(told: Sequence[Summary]) -> Table:
+    regimes = list(dict.fromkeys(summary.regime for summary in told))
+    found = {(summary.selector, summary.regime): summary for summary in told}
+    best = {regime: min(one.mean for one in told if one.regime == regime) for regime in regimes}
+    rows: list[list[Value]] = []
+    for selector in dict.fromkeys(summary.selector for summary in told):
+        line: list[Value] = [Cell.of_method(selector)]
+        for regime in regimes:
+            summary = found.get((selector, regime))
+            if summary is None:
+                line.append(None)
+            elif summary.mean <= best[regime] + SAME:
+                line.append(Cell(f"**{summary.mean:.2%}**", summary.mean, tone="good"))
+            else:
+                line.append(summary.mean)
+        rows.append(line)
+    kinds = {regime: against(next(one for one in told if one.regime == regime)) for regime in regimes}
+    columns = [Column("mean gap"), *(Column(regime, ".2%", f"against {kinds[regime]}") for regime in regimes)]
+    measured = "; ".join(f"{regime} {kind}" for regime, kind in kinds.items())
+    return Table(columns, rows, f"Mean gap, the least of each regime in bold. Measured against: {measured}.")
 
 
 def _add_distributions(page: Page, gaps: Sequence[Gap], groups: Sequence[str]) -> None:
@@ -246,7 +289,7 @@ def _add_comparisons(page: Page, told: Sequence[Comparison]) -> None:
         Column("p (Holm)", ".2g"),
         Column("verdict"),
     ]
-    rows = [
+    rows: list[list[Value]] = [
         [
             Cell(f"`{one.group}`", one.group),
             Cell.of_method(one.first),
@@ -262,7 +305,13 @@ def _add_comparisons(page: Page, told: Sequence[Comparison]) -> None:
         for one in told
     ]
     clear = sum(one.better is not None for one in told)
-    page.table(Table(columns, rows, f"{clear} of {len(told)} comparisons are clear at 5 % after correction."))
+    caption = f"Of all {len(told)} comparisons {clear} are clear at 5 % after correction."
+    shown = [line for one, line in zip(told, rows, strict=True) if "reloc" in (one.first, one.second)]
+    if 0 < len(shown) < len(rows):
+        page.table(Table(columns, shown, f"RELOC against every other method. {caption}"))
+        page.table(Table(columns, rows, caption), folded=f"**All {len(rows)} comparisons**")
+    else:
+        page.table(Table(columns, rows, caption))
 
 
 def _kinds(gaps: Sequence[Gap]) -> str:

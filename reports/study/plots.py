@@ -8,15 +8,15 @@ import numpy as np
 import plotly.graph_objects as go
 
 from reports.pages.figures import banded_line, figure, line, points
-from reports.pages.looks import Look, looks, name_of
+from reports.pages.looks import REFERENCE, Look, looks, name_of
 from reports.statistics import mean_interval
 from reports.study.gaps import Gap, per_instance
 
-# On a logarithmic axis a gap of nothing is drawn here.
+# On a logarithmic axis smaller gaps, and none at all, are drawn here.
 FLOOR = 1e-5
 LOG_GAPS = {
     "tickvals": [1e-5, 1e-4, 1e-3, 1e-2, 1e-1, 1, 10],
-    "ticktext": ["0", "0.01 %", "0.1 %", "1 %", "10 %", "100 %", "1000 %"],
+    "ticktext": ["≤0.001%", "0.01%", "0.1%", "1%", "10%", "100%", "1000%"],
 }
 
 
@@ -77,7 +77,7 @@ def against_time(gaps: Sequence[Gap]) -> go.Figure:
             seconds = max(1e-4, statistics.median(gap.seconds for gap in mine))
             interval = mean_interval(list(per_instance(mine).values()))
             told.setdefault(_searching(selector), []).append((seconds, selector, *interval))
-    for method, several in told.items():
+    for number, (method, several) in enumerate(sorted(told.items(), key=lambda item: min(item[1]))):
         several.sort()
         look = looks([method])[method]
         y = [max(FLOOR, mean) for _, _, mean, _, _ in several]
@@ -86,6 +86,8 @@ def against_time(gaps: Sequence[Gap]) -> go.Figure:
             for seconds, selector, mean, low, high in several
         ]
         labels = [name_of(selector) for _, selector, *_ in several]
+        if len(several) > 1:
+            labels = [labels[0], *(label.partition("[")[2].rstrip("]") or label for label in labels[1:])]
         plot.add_trace(
             line(
                 name_of(method),
@@ -93,8 +95,9 @@ def against_time(gaps: Sequence[Gap]) -> go.Figure:
                 x=[seconds for seconds, *_ in several],
                 y=y,
                 mode="lines+markers+text",
-                text=labels if len(several) == 1 else [label.partition("[")[2].rstrip("]") for label in labels],
-                textposition="top center",
+                text=labels,
+                # Neighbours, in the order of time, have their names on different sides.
+                textposition="bottom center" if number % 2 or len(several) > 1 else "top center",
                 marker={"size": 11},
                 showlegend=False,
                 cliponaxis=False,
@@ -117,7 +120,9 @@ def each_run(gaps: Sequence[Gap]) -> go.Figure:
     drawn = _looks(gaps)
     plot = figure(x="", y="gap (logarithmic)", height=520)
     plot.update_yaxes(type="log", **LOG_GAPS)
-    plot.update_xaxes(tickvals=list(range(len(regimes))), ticktext=regimes, tickangle=-35, showgrid=False)
+    plot.update_xaxes(tickvals=list(range(len(regimes))), ticktext=regimes, showgrid=False)
+    for edge in range(1, len(regimes)):
+        plot.add_vline(x=edge - 0.5, line={"color": REFERENCE, "width": 1, "dash": "dot"}, opacity=0.6)
     width = 0.8 / max(1, len(drawn))
     for number, (selector, look) in enumerate(drawn.items()):
         mine = [gap for gap in gaps if gap.selector == selector and gap.gap is not None]

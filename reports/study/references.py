@@ -86,18 +86,21 @@ def merged(*parts: Mapping[str, Reference]) -> dict[str, Reference]:
 def wanted(
     subjects: Sequence[Subject], known: Mapping[str, Reference], tried_exact: bool
 ) -> list[tuple[Subject, Selector]]:
-    """Return which instances need a run to have a reference, and of what: first the exact method, then the bound."""
-    exact = METHODS[EXACT].unavailable() is None and not tried_exact
-    chosen = []
-    for subject in subjects:
-        if subject.instance.hash in known:
-            continue
-        small = subject.instance.n_clients <= EXACT_CLIENTS
-        if exact and small:
-            chosen.append((subject, select(EXACT)))
-        elif tried_exact:
-            chosen.append((subject, select(CERTIFIED)))
-    return chosen
+    """Return which instances need a run to have a reference, and of what.
+
+    First the exact method, on small instances whose optimum is not known, even if a bound is; then the bound, where
+    there is nothing yet.
+    """
+    if tried_exact:
+        return [(subject, select(CERTIFIED)) for subject in subjects if subject.instance.hash not in known]
+    if METHODS[EXACT].unavailable() is not None:
+        return []
+    proved = {key for key, told in known.items() if told.kind == OPTIMUM}
+    return [
+        (subject, select(EXACT))
+        for subject in subjects
+        if subject.instance.n_clients <= EXACT_CLIENTS and subject.instance.hash not in proved
+    ]
 
 
 def contradictions(rows: Iterable[Row], references: Mapping[str, Reference]) -> list[str]:

@@ -91,13 +91,12 @@ class _Runner:
         design, store = self._design, self._store
         if design.session is not None:
             self._on_spark(tasks, limits)
+            found = {run: row for task in tasks if (row := store.find(run := task.run(limits))) is not None}
         else:
             running = sweep(tasks, store, limits, jobs=design.jobs, retry_errors=design.retry_errors, reuse=True)
             with contextlib.closing(running):
-                for _ in progress(running, len(tasks), what):
-                    pass  # each is in the store
-        found = (store.find(task.run(limits)) for task in tasks)
-        return [row for row in found if row is not None]
+                found = {row.run: row for row in progress(running, len(tasks), what)}
+        return [found[run] for task in tasks if (run := task.run(limits)) in found]
 
     def _on_spark(self, tasks: Sequence[Task], limits: Limits) -> None:
         from spark.sweeping import missing

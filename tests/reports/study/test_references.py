@@ -47,8 +47,10 @@ def test_small_instances_are_proved_and_what_is_left_is_bounded():
     first = wanted([small, large], {}, tried_exact=False)
     assert [(one.instance.hash, str(selector)) for one, selector in first] == [(INSTANCE.hash, "branch-price")]
     assert [str(selector) for _, selector in wanted([small, large], {}, tried_exact=True)] == ["bound", "bound"]
-    known = {INSTANCE.hash: Reference(OPTIMUM, 1.0, 1.0, "")}
-    assert wanted([small], known, tried_exact=True) == []
+    for kind, exact in ((OPTIMUM, 0), (BOUND, 1)):
+        known = {INSTANCE.hash: Reference(kind, 1.0, 1.0, "")}
+        assert len(wanted([small], known, tried_exact=False)) == exact
+        assert wanted([small], known, tried_exact=True) == []
 
 
 def test_homes_below_what_is_proved_are_told():
