@@ -275,19 +275,20 @@ def _add_comparisons(page: Page, told: Sequence[Comparison]) -> None:
         "Method against method",
         "Pair by pair on the same instances (mean gap over seeds), two-sided Wilcoxon signed-rank tests, p-values "
         "adjusted for all comparisons of this page by Holm's method. The effect is the matched-pairs rank-biserial "
-        "correlation: -1 if the first is better on every instance, +1 if the second is.",
+        "correlation: -1 if the first is better on every instance, +1 if the second is. All regimes of a group are "
+        "taken together: of two methods that change places from one regime to the next neither is clearly better.",
     )
     columns = [
         Column("group"),
         Column("first"),
         Column("second"),
-        Column("instances", "d"),
+        Column("pairs", "d", "instances that both have"),
         Column("first better", "d", "on how many instances"),
         Column("second better", "d", "on how many instances"),
         Column("median difference", "+.2%", "of the gaps, first minus second"),
         Column("effect", "+.2f"),
         Column("p (Holm)", ".2g"),
-        Column("verdict"),
+        Column("better", hint="at 5 %, after correction"),
     ]
     rows: list[list[Value]] = [
         [
@@ -300,7 +301,7 @@ def _add_comparisons(page: Page, told: Sequence[Comparison]) -> None:
             one.paired.median_difference,
             one.paired.effect,
             one.p,
-            f"{name_of(one.better)} is better" if one.better else Cell("no clear difference", tone="soft"),
+            Cell.of_method(one.better) if one.better else Cell("not clear", tone="soft"),
         ]
         for one in told
     ]

@@ -97,7 +97,7 @@ def against_time(gaps: Sequence[Gap]) -> go.Figure:
                 mode="lines+markers+text",
                 text=labels,
                 # Neighbours, in the order of time, have their names on different sides.
-                textposition="bottom center" if number % 2 or len(several) > 1 else "top center",
+                textposition="bottom center" if number % 2 and len(several) == 1 else "top center",
                 marker={"size": 11},
                 showlegend=False,
                 cliponaxis=False,
