@@ -1,6 +1,6 @@
 """Create the project's environment and run a job in it; needs Python 3.11+ and nothing else.
 
-python3 bootstrap.py          run the study on the embedded default and say where its report is
+python3 bootstrap.py          study how far from optimal the methods are, and say where the page is
 python3 bootstrap.py test     run every check: format, lint, types, tests
 python3 bootstrap.py install  only create or refresh the environment (.venv)
 """
@@ -63,7 +63,7 @@ def install() -> str | None:
         "install",
         "--quiet",
         "--editable",
-        f"{ROOT}[solvers,spark]",
+        f"{ROOT}[solvers,spark,reports]",
         "--group",
         f"{ROOT}/pyproject.toml:dev",
     ):

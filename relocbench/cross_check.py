@@ -15,9 +15,9 @@ from instances.instance import Instance
 from instances.instance_file import write_instance
 from relocbench.isolation import Worker, threads_of
 from relocbench.methods import METHODS, Selector, select
-from relocbench.runs import Row, Store, row_of
+from relocbench.runs import Row, Store
 from relocbench.shrinking import shrink
-from relocbench.sweeps import Limits, Task
+from relocbench.sweeps import Limits, Task, execute
 
 # Heuristics join in for the costs of their homes, which no bound may exceed.
 HEURISTICS = ("nearest", "reloc", "anneal[moves=20000]")
@@ -223,16 +223,9 @@ def cross_check(
 
 
 def _row(worker: Worker, task: Task, limits: Limits, store: Store | None, retry_errors: bool = False) -> Row:
-    run = task.run(limits)
-    if store is not None and (row := store.finished(run, retry_errors)) is not None:
+    if store is not None and (row := store.finished(task.run(limits), retry_errors)) is not None:
         return row
-    log = store.log(run) if store is not None else None
-    outcome = worker.run(task.instance, task.selector, seed=task.seed, time_limit=limits.time, log=log)
-    name = str(log.relative_to(store.folder)) if store is not None and log is not None else None
-    row = row_of(task.instance, run, outcome, name)
-    if store is not None:
-        store.write(row)
-    return row
+    return execute(task, store, limits, worker=worker)
 
 
 def _shrunk(

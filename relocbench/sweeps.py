@@ -8,7 +8,7 @@ from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
 from dataclasses import dataclass
 
 from instances.instance import Instance
-from relocbench.isolation import MEMORY_LIMIT, run_isolated
+from relocbench.isolation import MEMORY_LIMIT, Worker, threads_of
 from relocbench.methods import Selector
 from relocbench.runs import Row, Run, Store, row_of
 
@@ -42,6 +42,7 @@ def sweep(
     jobs: int = 1,
     retry_errors: bool = False,
     stop: threading.Event | None = None,
+    reuse: bool = False,
 ) -> Generator[Row, None, None]:
     """Run what is not in the store yet; yield the rows as they are there, those found first.
 
@@ -55,8 +56,12 @@ def sweep(
         Whether runs that ended in an error are run again.
     stop
         When set, what is running is killed; so it is when the iterator is closed or interrupted.
+    reuse
+        Whether a process goes on with further runs of its method. Starting one takes a second or more, which counts
+        where there are many short runs; where memory is compared, each should begin with none of another's.
     """
     stop = stop or threading.Event()
+    workers = _Workers(limits, stop)
     missing: dict[str, Task] = {}
     for task in tasks:
         run = task.run(limits)
@@ -64,38 +69,76 @@ def sweep(
             yield row
         else:
             missing.setdefault(run.digest, task)
-    waiting = iter(missing.values())
-    with ThreadPoolExecutor(jobs) as pool:
+
+    def do(task: Task) -> Row:
+        return execute(task, store, limits, stop, workers.worker_of(task.selector) if reuse else None)
+
+    order = list(missing.values())
+    if reuse:
+        order.sort(key=lambda task: str(task.selector))
+    waiting = iter(order)
+    with workers, ThreadPoolExecutor(jobs) as pool:
         try:
             # No more are handed out than can run, so that a stop has nothing to wait for.
-            running = {pool.submit(execute, task, store, limits, stop) for task in itertools.islice(waiting, jobs)}
+            running = {pool.submit(do, task) for task in itertools.islice(waiting, jobs)}
             while running:
                 done, running = wait(running, return_when=FIRST_COMPLETED)
                 for future in done:
-                    running |= {
-                        pool.submit(execute, task, store, limits, stop) for task in itertools.islice(waiting, 1)
-                    }
+                    running |= {pool.submit(do, task) for task in itertools.islice(waiting, 1)}
                     yield future.result()
         finally:
             stop.set()
 
 
-def execute(task: Task, store: Store, limits: Limits, stop: threading.Event | None = None) -> Row:
-    """Run one task in a process of its own, and keep the row."""
+def execute(
+    task: Task,
+    store: Store | None,
+    limits: Limits,
+    stop: threading.Event | None = None,
+    worker: Worker | None = None,
+) -> Row:
+    """Run one task, in a process of its own if none is given, and keep the row."""
     run = task.run(limits)
-    log = store.log(run)
-    outcome = run_isolated(
-        task.instance,
-        task.selector,
-        seed=task.seed,
-        time_limit=limits.time,
-        memory_limit=limits.memory,
-        log=log,
-        stop=stop,
-    )
-    row = row_of(task.instance, run, outcome, str(log.relative_to(store.folder)))
-    store.write(row)
+    log = store.log(run) if store is not None else None
+    if worker is None:
+        with _worker(task.selector, limits, stop) as fresh:
+            return execute(task, store, limits, stop, fresh)
+    outcome = worker.run(task.instance, task.selector, seed=task.seed, time_limit=limits.time, log=log)
+    name = str(log.relative_to(store.folder)) if store is not None and log is not None else None
+    row = row_of(task.instance, run, outcome, name)
+    if store is not None:
+        store.write(row)
     return row
+
+
+class _Workers:
+    """A process for each thread, replaced when the thread comes to another method."""
+
+    def __init__(self, limits: Limits, stop: threading.Event) -> None:
+        self._limits, self._stop = limits, stop
+        self._of_thread: dict[int, tuple[str, Worker]] = {}
+
+    def __enter__(self) -> "_Workers":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for known in self._of_thread.values():
+            known[1].close()
+
+    def worker_of(self, selector: Selector) -> Worker:
+        """Return the process of this thread that has begun with a method."""
+        thread = threading.get_ident()
+        known, worker = self._of_thread.get(thread, ("", None))
+        if worker is None or known != str(selector):
+            if worker is not None:
+                worker.close()
+            worker = _worker(selector, self._limits, self._stop)
+            self._of_thread[thread] = str(selector), worker
+        return worker
+
+
+def _worker(selector: Selector, limits: Limits, stop: threading.Event | None) -> Worker:
+    return Worker(threads=threads_of(selector), memory_limit=limits.memory, stop=stop)
 
 
 @dataclass(frozen=True)

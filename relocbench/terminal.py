@@ -47,7 +47,7 @@ def print_table(title: str, columns: Sequence[str], rows: Iterable[Sequence[str]
     table = Table(title=title, title_justify="left", box=SIMPLE, title_style="bold")
     right = set(numeric)
     for column in columns:
-        table.add_column(column, justify="right" if column in right else "left", overflow="fold")
+        table.add_column(Text(column), justify="right" if column in right else "left", overflow="fold")
     for row in rows:
         table.add_row(*map(Text, row))  # as text: reloc[k=1] is no markup
     console = Console()

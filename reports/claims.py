@@ -2,7 +2,8 @@
 
 from dataclasses import dataclass
 
-from reports.study import FEWEST_FOR_INTERVAL, StudyRow, mean_interval, sigmas_of, values_of
+from reports.paper_rows import PaperRow, sigmas_of, values_of
+from reports.statistics import FEWEST_FOR_INTERVAL, mean_interval
 
 Interval = tuple[float, float, float]
 
@@ -16,7 +17,7 @@ class Claim:
     numbers: str
 
 
-def claims(rows: list[StudyRow]) -> list[Claim]:
+def claims(rows: list[PaperRow]) -> list[Claim]:
     """Judge every claim; with few seeds nothing can be told."""
     judged = _judged(rows)
     if len({row.seed for row in rows}) >= FEWEST_FOR_INTERVAL:
@@ -24,7 +25,7 @@ def claims(rows: list[StudyRow]) -> list[Claim]:
     return [Claim(claim.says, "too few seeds to tell", f"needs at least {FEWEST_FOR_INTERVAL}") for claim in judged]
 
 
-def _judged(rows: list[StudyRow]) -> list[Claim]:
+def _judged(rows: list[PaperRow]) -> list[Claim]:
     return [
         _reloc_beats("nearest", "NS", rows),
         _reloc_beats("otos", "OTOS", rows),
@@ -36,7 +37,7 @@ def _judged(rows: list[StudyRow]) -> list[Claim]:
     ]
 
 
-def _differences(rows: list[StudyRow], method: str, other: str, what: str = "y") -> dict[float, Interval]:
+def _differences(rows: list[PaperRow], method: str, other: str, what: str = "y") -> dict[float, Interval]:
     """Return for each spread the mean and interval of ``method`` minus ``other``, instance by instance."""
     told = {}
     for sigma in sigmas_of(rows):
@@ -49,7 +50,7 @@ def _listed(told: dict[float, Interval]) -> str:
     return "; ".join(f"σ {sigma:g}: {mean:+.3f} [{low:+.3f}, {high:+.3f}]" for sigma, (mean, low, high) in told.items())
 
 
-def _reloc_beats(other: str, name: str, rows: list[StudyRow]) -> Claim:
+def _reloc_beats(other: str, name: str, rows: list[PaperRow]) -> Claim:
     told = _differences(rows, "reloc", other)
     wins = [f"{sigma:g}" for sigma, (_, _, high) in told.items() if high < 0]
     losses = [f"{sigma:g}" for sigma, (_, low, _) in told.items() if low > 0]
@@ -62,7 +63,7 @@ def _reloc_beats(other: str, name: str, rows: list[StudyRow]) -> Claim:
     )
 
 
-def _nearest_is_best_on_distance(rows: list[StudyRow]) -> Claim:
+def _nearest_is_best_on_distance(rows: list[PaperRow]) -> Claim:
     least: dict[str, float] = {}
     for row in rows:
         least[row.instance] = min(least.get(row.instance, row.distance_km), row.distance_km)
@@ -77,7 +78,7 @@ def _nearest_is_best_on_distance(rows: list[StudyRow]) -> Claim:
     )
 
 
-def _otos_stores_least(rows: list[StudyRow]) -> Claim:
+def _otos_stores_least(rows: list[PaperRow]) -> Claim:
     against = {other: _differences(rows, "otos", other, "storage_used") for other in ("reloc", "nearest", "random")}
     clear = all(high < 0 for told in against.values() for _, _, high in told.values())
     means = "; ".join(
@@ -91,7 +92,7 @@ def _otos_stores_least(rows: list[StudyRow]) -> Claim:
     )
 
 
-def _otos_is_farther(rows: list[StudyRow]) -> Claim:
+def _otos_is_farther(rows: list[PaperRow]) -> Claim:
     told = _differences(rows, "otos", "reloc", "y1")
     farther = [f"{sigma:g}" for sigma, (_, low, _) in told.items() if low > 0]
     verdict = "holds" if len(farther) == len(told) else "holds in part" if farther else "does not hold"
@@ -102,7 +103,7 @@ def _otos_is_farther(rows: list[StudyRow]) -> Claim:
     )
 
 
-def _reloc_fits(rows: list[StudyRow]) -> Claim:
+def _reloc_fits(rows: list[PaperRow]) -> Claim:
     mine = [row for row in rows if row.method == "reloc"]
     within = sum(row.fullest_storage <= 1 for row in mine)
     averages = [mean_interval(values_of(rows, "reloc", sigma, "storage_used"))[0] for sigma in sigmas_of(rows)]
@@ -117,7 +118,7 @@ def _reloc_fits(rows: list[StudyRow]) -> Claim:
     )
 
 
-def _more_clusters_help(rows: list[StudyRow]) -> Claim:
+def _more_clusters_help(rows: list[PaperRow]) -> Claim:
     names = ("reloc[k=1]", "reloc[k=2]", "reloc", "reloc[k=8]", "reloc[k=16]")
     told = _differences(rows, "reloc[k=16]", "reloc")
     helps = [f"{sigma:g}" for sigma, (_, _, high) in told.items() if high < 0]

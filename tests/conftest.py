@@ -3,7 +3,7 @@ import pytest
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config, log):
-    """Let one of the processes that run tests have all that share a Spark session, and one all that share a cluster.
+    """Let one of the processes that run tests have all that share a Spark session, a cluster, or the runs of a study.
 
     The marks that xdist has for that (``--dist loadgroup``) were tried and had no effect.
     """
@@ -13,6 +13,8 @@ def pytest_xdist_make_scheduler(config, log):
         def _split_scope(self, nodeid):
             if nodeid.startswith("tests/spark/test_cluster"):
                 return "cluster"
+            if nodeid.startswith("tests/reports/study/test_study"):
+                return "study"
             return "spark" if nodeid.startswith("tests/spark/") else nodeid
 
     return Scheduling(config, log)

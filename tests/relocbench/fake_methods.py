@@ -35,6 +35,10 @@ def quiet(instance, *, seed, time_limit):
     return Solution(nearest_server(instance))
 
 
+def tells_its_process(instance, *, seed, time_limit):
+    return Solution(nearest_server(instance), facts={"process": float(os.getpid())})
+
+
 def hangs(instance, *, seed, time_limit, on_progress=None):
     """Report homes and a bound, start a child that hangs as well, and ignore all limits."""
     home, cost = _nearest(instance)

@@ -127,19 +127,31 @@ def test_the_gap_is_relative_to_the_objective(objective, bound, expected):
     assert gap(objective, bound) == expected
 
 
-def test_a_sweep_runs_what_is_missing_and_keeps_what_is_finished_when_interrupted(tmp_path):
+@pytest.mark.parametrize("reuse", [False, True])
+def test_a_sweep_runs_what_is_missing_and_keeps_what_is_finished_when_interrupted(tmp_path, reuse):
     store = Store(tmp_path)
     tasks = [Task(INSTANCE, fake("quiet"), seed) for seed in range(3)]
-    running = sweep(tasks, store, LIMITS)
+    running = sweep(tasks, store, LIMITS, reuse=reuse)
     first = next(running)
     running.close()
     kept, _ = read(tmp_path)
     assert first in kept
     assert len(kept) < 3
-    rows = list(sweep([*tasks, tasks[0]], store, LIMITS, jobs=2))
+    rows = list(sweep([*tasks, tasks[0]], store, LIMITS, jobs=2, reuse=reuse))
     assert sorted({row.seed for row in rows}) == [0, 1, 2]
     assert read(tmp_path)[0][0] == kept[0]
     assert all((tmp_path / row.log).exists() for row in rows)
+
+
+def test_a_process_goes_on_with_the_runs_of_its_method_until_it_dies(tmp_path):
+    methods = ("tells_its_process", "crashes", "tells_its_process")
+    tasks = [Task(INSTANCE, fake(name), seed) for seed, name in enumerate(methods)]
+    tasks += [Task(INSTANCE, fake("crashes"), 3)]
+    rows = {row.seed: row for row in sweep(tasks, Store(tmp_path), LIMITS, reuse=True)}
+    assert [rows[seed].status for seed in range(4)] == ["feasible", "error", "feasible", "error"]
+    assert rows[0].facts["process"] == rows[2].facts["process"]
+    fresh = [row.facts["process"] for row in sweep(tasks[::2], Store(tmp_path / "fresh"), LIMITS)]
+    assert len(set(fresh)) == 2
 
 
 def test_a_summary_counts_proofs_limits_and_errors():

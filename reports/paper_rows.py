@@ -1,4 +1,4 @@
-"""How the methods do on the paper's instances."""
+"""What the methods do on the paper's instances, as the paper's claims need it."""
 
 from dataclasses import dataclass
 
@@ -9,8 +9,6 @@ from relocbench.solving import solve
 from relocbench.terminal import progress
 
 FAMILY = "paper"
-# Resampling fewer seeds than this would show an interval that means nothing.
-FEWEST_FOR_INTERVAL = 5
 REFERENCE = "anneal[moves=2e6]"
 # The paper's four, the reference, and RELOC under other readings and with other numbers of clusters.
 PLOTTED = ("random", "nearest", "otos", "reloc", REFERENCE)
@@ -29,7 +27,7 @@ METHODS = (
 
 
 @dataclass(frozen=True)
-class StudyRow:
+class PaperRow:
     """One assignment of one instance.
 
     ``storage_used`` is the mean over servers of what they hold as a share of what they can, ``fullest_storage`` the
@@ -51,7 +49,7 @@ class StudyRow:
     seconds: float
 
 
-def run_study(seeds: int) -> list[StudyRow]:
+def run_paper(seeds: int) -> list[PaperRow]:
     """Run every method on every cell of the family."""
     jobs = [(cell, seed, method) for cell in family(FAMILY).cells() for seed in range(seeds) for method in METHODS]
     rows = []
@@ -62,7 +60,7 @@ def run_study(seeds: int) -> list[StudyRow]:
         use = cost.storage / instance.storage
         delay = instance.client_delay(np.arange(instance.n_clients), home)
         rows.append(
-            StudyRow(
+            PaperRow(
                 instance=instance.name,
                 hash=instance.hash,
                 sigma=float(cell.varied["sigma"]),
@@ -81,39 +79,12 @@ def run_study(seeds: int) -> list[StudyRow]:
     return rows
 
 
-def sigmas_of(rows: list[StudyRow]) -> list[float]:
+def sigmas_of(rows: list[PaperRow]) -> list[float]:
     """Return the spreads, ascending."""
     return sorted({row.sigma for row in rows})
 
 
-def values_of(rows: list[StudyRow], method: str, sigma: float, what: str = "y") -> list[float]:
+def values_of(rows: list[PaperRow], method: str, sigma: float, what: str = "y") -> list[float]:
     """Return one number of each seed, in the order of seeds, so that methods can be compared pair by pair."""
     chosen = sorted((row for row in rows if row.method == method and row.sigma == sigma), key=lambda row: row.seed)
     return [float(getattr(row, what)) for row in chosen]
-
-
-def mean_interval(values: list[float]) -> tuple[float, float, float]:
-    """Return the mean and its 95 % bootstrap interval (percentiles of 4,000 resampled means, seeded)."""
-    sample = np.array(values)
-    rng = np.random.default_rng(0)
-    means = sample[rng.integers(len(sample), size=(4000, len(sample)))].mean(axis=1)
-    low, high = np.percentile(means, [2.5, 97.5])
-    return float(sample.mean()), float(low), float(high)
-
-
-def columns(rows: list[StudyRow]) -> list[str]:
-    """Return the table's headings."""
-    return ["method", *(f"σ = {sigma:g} km" for sigma in sigmas_of(rows))]
-
-
-def table_rows(rows: list[StudyRow]) -> list[list[str]]:
-    """Return the table: a line a method, a column a spread, mean Y and its interval."""
-    table = []
-    for method in METHODS:
-        line = [method]
-        for sigma in sigmas_of(rows):
-            values = values_of(rows, method, sigma)
-            mean, low, high = mean_interval(values)
-            line.append(f"{mean:.3f} [{low:.3f}, {high:.3f}]" if len(values) >= FEWEST_FOR_INTERVAL else f"{mean:.3f}")
-        table.append(line)
-    return table

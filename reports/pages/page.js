@@ -1,0 +1,103 @@
+"use strict";
+// Sorting: by the number a cell carries, else by its text; empty cells stay last whichever way.
+for (const table of document.querySelectorAll("table.sortable")) {
+  const body = table.tBodies[0];
+  [...table.tHead.rows[0].cells].forEach((heading, column) => {
+    heading.querySelector("button").addEventListener("click", () => {
+      const first = heading.classList.contains("number") ? "descending" : "ascending";
+      const second = first === "ascending" ? "descending" : "ascending";
+      const way = heading.getAttribute("aria-sort") === first ? second : first;
+      for (const other of heading.parentNode.cells) other.removeAttribute("aria-sort");
+      heading.setAttribute("aria-sort", way);
+      const keyOf = (row) => row.cells[column].dataset.value ?? row.cells[column].textContent;
+      const compare = (one, other) => {
+        if (one === "" || other === "") return (one === "") - (other === "");
+        const [a, b] = [Number(one), Number(other)];
+        const order = Number.isNaN(a) || Number.isNaN(b) ? one.localeCompare(other, "en", { numeric: true }) : a - b;
+        return way === "ascending" ? order : -order;
+      };
+      const rows = [...body.rows].map((row) => [keyOf(row), row]);
+      rows.sort((one, other) => compare(one[0], other[0]));
+      body.append(...rows.map(([, row]) => row));
+    });
+  });
+}
+
+// Plots: drawn once, painted again when light changes to dark, when the page is printed, and when it becomes narrow.
+const dark = matchMedia("(prefers-color-scheme: dark)");
+const plots = [];
+
+function paint(layout, printing) {
+  const isDark = dark.matches && !printing;
+  const [ink, grid, ground] = isDark ? ["#e7e9eb", "#343a41", "#1b1f24"] : ["#1b2127", "#e3e5e0", "#ffffff"];
+  const narrow = innerWidth < 576 && !printing;
+  const painted = {
+    paper_bgcolor: "rgba(0,0,0,0)", plot_bgcolor: "rgba(0,0,0,0)",
+    "font.color": ink, "font.family": getComputedStyle(document.body).fontFamily, "font.size": narrow ? 11 : 13,
+    "hoverlabel.bgcolor": ground, "hoverlabel.bordercolor": grid, "hoverlabel.font.color": ink, "hoverlabel.align": "left",
+    "modebar.bgcolor": "rgba(0,0,0,0)", "modebar.color": "#9aa3ad", "modebar.activecolor": ink,
+  };
+  for (const axis of Object.keys(layout).filter((key) => /^[xy]axis\d*$/.test(key))) {
+    painted[`${axis}.gridcolor`] = grid;
+    painted[`${axis}.linecolor`] = grid;
+    painted[`${axis}.zerolinecolor`] = grid;
+  }
+  return painted;
+}
+
+addEventListener("beforeprint", () => {
+  for (const folded of document.querySelectorAll("details")) folded.open = true;
+});
+
+const repaint = (printing) => {
+  for (const plot of plots) {
+    if (printing) {
+      // Paper has another width than the window, and is not waited for.
+      Plotly.relayout(plot, { ...paint(plot.layout, true), width: 680, autosize: false });
+    } else {
+      Plotly.relayout(plot, { ...paint(plot.layout, false), width: null, autosize: true });
+    }
+  }
+};
+
+function nameCommand(plot, event) {
+  const line = plot.parentNode.querySelector(".command");
+  const given = event.points[0]?.customdata;
+  if (!Array.isArray(given) || typeof given[1] !== "string") return;
+  line.querySelector("code").textContent = given[1];
+  line.querySelector("button").textContent = "copy";
+  line.hidden = false;
+}
+
+async function copy(line) {
+  const button = line.querySelector("button");
+  try {
+    await navigator.clipboard.writeText(line.querySelector("code").textContent);
+    button.textContent = "copied";
+  } catch {
+    getSelection().selectAllChildren(line.querySelector("code"));
+    button.textContent = "selected";
+  }
+}
+
+async function draw() {
+  for (const script of document.querySelectorAll("script[data-figure]")) {
+    const plot = document.getElementById(script.dataset.figure);
+    const { data, layout } = JSON.parse(script.textContent);
+    await Plotly.newPlot(plot, data, { ...layout, autosize: true }, {
+      responsive: true, displaylogo: false, displayModeBar: innerWidth < 576 ? false : "hover",
+      modeBarButtons: [["toImage", "zoom2d", "pan2d", "resetScale2d"]],
+    });
+    await Plotly.relayout(plot, paint(plot.layout, false));
+    plots.push(plot);
+    plot.on("plotly_click", (event) => nameCommand(plot, event));
+    const line = plot.parentNode.querySelector(".command");
+    line.querySelector("button").addEventListener("click", () => copy(line));
+  }
+  dark.addEventListener("change", () => repaint(false));
+  matchMedia("(max-width: 36rem)").addEventListener("change", () => repaint(false));
+  addEventListener("beforeprint", () => repaint(true));
+  addEventListener("afterprint", () => repaint(false));
+  document.documentElement.dataset.drawn = String(plots.length);
+}
+draw();

@@ -1,0 +1,61 @@
+"""A gap study, from instances to a page."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from instances.library.shelf import Shelf
+from reports.study.gaps import Gap, best_known, gaps_of, write_gaps
+from reports.study.references import contradictions
+from reports.study.running import Design, run
+from reports.study.subjects import Subject
+
+PAGE, DATA = "report.html", "gaps.parquet"
+MOST_WARNINGS = 20
+
+
+@dataclass(frozen=True)
+class Study:
+    """What came of a study: the gaps, what a reader must know first, runs that left no row, and where the page is."""
+
+    gaps: list[Gap]
+    warnings: list[str]
+    problems: list[str]
+    page: Path
+
+
+def study(subjects: Sequence[Subject], design: Design, out: Path, command: str) -> Study:
+    """Run what is missing, and write the page and the data into a folder; ``command`` is what the page says made it."""
+    from reports.study.page import write_page
+
+    results = run(subjects, design, out)
+    shelf = Shelf()
+    library = {entry.instance: entry.objective for entry in shelf.entries.values()}
+    every = [*results.rows, *results.proving]
+    gaps = gaps_of(subjects, results.rows, results.references, best_known(every, library))
+    warnings = _warnings(gaps, contradictions(every, results.references), results.problems)
+    write_gaps(gaps, out / DATA)
+    facts: dict[str, object] = {
+        "library": f"version {shelf.version}",
+        "method seeds": ", ".join(map(str, design.seeds)),
+        "limits": f"{design.limits.time:g} s a run, {design.reference_time:g} s a proof that the library does not have",
+    }
+    page = write_page(gaps, out / PAGE, command=command, facts=facts, warnings=warnings)
+    return Study(gaps, warnings, results.problems, page)
+
+
+def _warnings(gaps: Sequence[Gap], wrong: Sequence[str], problems: Sequence[str]) -> list[str]:
+    told = [f"**Something here is wrong:** {line}." for line in wrong[:MOST_WARNINGS]]
+    failed = [gap for gap in gaps if gap.objective is None]
+    if failed:
+        first = failed[0]
+        told.append(
+            f"{len(failed)} runs have no homes and are in no mean; the first: {first.selector} on {first.instance}, "
+            f"{first.status}{f' ({first.error})' if first.error else ''}."
+        )
+    unproved = {gap.instance for gap in gaps if gap.reference is None}
+    if unproved:
+        told.append(f"Nothing is proved of {len(unproved)} instances, such as {min(unproved)}: they have no gaps.")
+    if problems:
+        told.append(f"{len(problems)} runs left no row, such as {problems[0]}.")
+    return told

@@ -1,0 +1,176 @@
+"""A real Chromium for tests: opens a page without a window, says what its console said, clicks and takes pictures."""
+
+import base64
+import contextlib
+import json
+import os
+import shutil
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
+# Far more than anything takes: only a browser that hangs is met by it.
+PATIENCE = 120.0
+# The protocol speaks over the file descriptors 3 and 4: nothing listens, nothing needs a port.
+START = """
+import fcntl, os, sys
+ends = [fcntl.fcntl(int(end), fcntl.F_DUPFD, 10) for end in sys.argv[1:3]]
+os.dup2(ends[0], 3)
+os.dup2(ends[1], 4)
+os.execv(sys.argv[3], sys.argv[3:])
+"""
+
+
+def chromium():
+    """Return where Chromium is; skip the test where there is none."""
+    found = next(filter(None, map(shutil.which, NAMES)), None)
+    if found is None:
+        pytest.skip("no Chromium is installed")
+    return found
+
+
+@contextlib.contextmanager
+def browser(folder):
+    """Give a browser that keeps what it must keep below a folder, and ends with the block."""
+    program = chromium()
+    read_commands, write_commands = os.pipe()
+    read_answers, write_answers = os.pipe()
+    options = [
+        "--headless",
+        "--no-sandbox",
+        "--disable-gpu",
+        "--disable-dev-shm-usage",
+        "--remote-debugging-pipe",
+        "--no-first-run",
+        "--hide-scrollbars",
+        f"--user-data-dir={Path(folder) / 'chromium'}",
+        "about:blank",
+    ]
+    process = subprocess.Popen(
+        [sys.executable, "-c", START, str(read_commands), str(write_answers), program, *options],
+        pass_fds=(read_commands, write_answers),
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+    os.close(read_commands)
+    os.close(write_answers)
+    opened = Browser(read_answers, write_commands)
+    try:
+        opened.attach()
+        yield opened
+    finally:
+        with contextlib.suppress(OSError):
+            opened.send("Browser.close", session=False)
+        try:
+            process.wait(20)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+        os.close(read_answers)
+        os.close(write_commands)
+
+
+class Browser:
+    """One tab."""
+
+    def __init__(self, incoming, outgoing):
+        self._incoming, self._outgoing = incoming, outgoing
+        self._buffer = b""
+        self._number = 0
+        self._session = None
+        self.errors = []
+
+    def attach(self):
+        [target] = [
+            one for one in self.call("Target.getTargets", session=False)["targetInfos"] if one["type"] == "page"
+        ]
+        answer = self.call("Target.attachToTarget", session=False, targetId=target["targetId"], flatten=True)
+        self._session = answer["sessionId"]
+        for domain in ("Page", "Runtime", "Log", "Network"):
+            self.call(f"{domain}.enable")
+
+    def open(self, page, *, width=1100, height=900, dark=False, media=""):
+        """Open a page, wait until it says that its plots are drawn, and return how many there are."""
+        self.call(
+            "Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1, mobile=width < 600
+        )
+        scheme = {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}
+        self.call("Emulation.setEmulatedMedia", media=media, features=[scheme])
+        self.errors.clear()
+        self.call("Page.navigate", url=Path(page).resolve().as_uri())
+        end = time.monotonic() + PATIENCE
+        while (drawn := self.evaluate("document.documentElement?.dataset.drawn ?? null")) is None:
+            assert time.monotonic() < end, f"the plots were never drawn: {self.errors}"
+            assert not self.errors, self.errors
+            time.sleep(0.05)
+        return int(drawn)
+
+    def evaluate(self, script):
+        """Return the value of an expression, waiting for promises."""
+        answer = self.call("Runtime.evaluate", expression=script, returnByValue=True, awaitPromise=True)
+        assert "exceptionDetails" not in answer, answer["exceptionDetails"]
+        return answer["result"].get("value")
+
+    def texts(self, selector):
+        """Return the texts of all elements that match."""
+        return self.evaluate(f"[...document.querySelectorAll({json.dumps(selector)})].map((one) => one.textContent)")
+
+    def click(self, x, y):
+        """Click where a person would."""
+        self.call("Input.dispatchMouseEvent", type="mouseMoved", x=x, y=y)
+        for kind in ("mousePressed", "mouseReleased"):
+            self.call("Input.dispatchMouseEvent", type=kind, x=x, y=y, button="left", clickCount=1)
+
+    def picture(self, path, *, whole=True, clip=None):
+        """Take a picture: of the whole page, or of (x, y, width, height)."""
+        more = {}
+        if clip is not None:
+            more["clip"] = dict(zip(("x", "y", "width", "height"), clip, strict=True)) | {"scale": 1}
+        answer = self.call("Page.captureScreenshot", format="png", captureBeyondViewport=whole, **more)
+        Path(path).write_bytes(base64.b64decode(answer["data"]))
+
+    def printed(self):
+        """Return the page as a PDF."""
+        return base64.b64decode(self.call("Page.printToPDF", printBackground=False)["data"])
+
+    def call(self, method, *, session=True, **parameters):
+        """Call a method of the protocol and return its answer; note what the console says meanwhile."""
+        number = self.send(method, session=session, **parameters)
+        while (message := self._receive()).get("id") != number:
+            self._note(message)
+        assert "error" not in message, f"{method}: {message['error']}"
+        return message["result"]
+
+    def send(self, method, *, session=True, **parameters):
+        self._number += 1
+        message = {"id": self._number, "method": method, "params": parameters}
+        if session and self._session:
+            message["sessionId"] = self._session
+        data = json.dumps(message).encode() + b"\0"
+        while data:
+            data = data[os.write(self._outgoing, data) :]
+        return self._number
+
+    def _receive(self):
+        while b"\0" not in self._buffer:
+            more = os.read(self._incoming, 1 << 16)
+            assert more, "Chromium ended"
+            self._buffer += more
+        message, _, self._buffer = self._buffer.partition(b"\0")
+        return json.loads(message)
+
+    def _note(self, message):
+        what, told = message.get("method"), message.get("params", {})
+        if what == "Runtime.exceptionThrown":
+            details = told["exceptionDetails"]
+            self.errors.append(details.get("exception", {}).get("description") or details["text"])
+        elif what == "Runtime.consoleAPICalled" and told["type"] in ("error", "warning", "assert"):
+            self.errors.append(" ".join(str(one.get("value", one.get("description"))) for one in told["args"]))
+        elif what == "Log.entryAdded" and told["entry"]["level"] in ("error", "warning"):
+            self.errors.append(told["entry"]["text"])
+        elif what == "Network.requestWillBeSent" and not told["request"]["url"].startswith(("file:", "data:", "blob:")):
+            self.errors.append(f"asks the network for {told['request']['url']}")

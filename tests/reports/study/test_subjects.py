@@ -1,0 +1,41 @@
+from collections import Counter
+
+import pytest
+
+from instances.errors import InputError
+from instances.instance_file import write_instance
+from reports.study import subjects
+from tests.samples import worked_example
+
+
+def test_the_default_is_small_instances_of_every_regime_and_the_papers():
+    found = subjects.default()
+    assert Counter(subject.group for subject in found) == {"small": 45, "paper": 30}
+    assert list(dict.fromkeys(subject.regime for subject in found)) == [
+        *("small-loose", "small-scarce", "small-overloaded"),
+        *("paper-s1", "paper-s5", "paper-s10", "paper-s15", "paper-s20"),
+    ]
+    assert {subject.sigma for subject in found if subject.group == "paper"} == {1, 5, 10, 15, 20}
+
+
+def test_commands_read_the_library_where_they_can_and_generate_otherwise():
+    known, other = subjects.of_family("paper", [3, 7], {"sigma": 10})
+    assert known.command("reloc", 0, 60) == "relocbench solve library:paper-s10-3 --method reloc --seed 0"
+    assert other.command("reloc[k=8]", 1, 5) == (
+        "relocbench generate --family paper --set sigma=10.0 --seed 7 --out paper-s10-7.json && "
+        "relocbench solve paper-s10-7.json --method 'reloc[k=8]' --seed 1 --time-limit 5"
+    )
+
+
+def test_files_are_read_where_they_are(tmp_path):
+    write_instance(worked_example(), tmp_path / "mine.json")
+    [mine, library] = subjects.of_files([tmp_path / "mine.json", "library:large-s5-m1000-0"])
+    assert (mine.source, mine.made_by) == (str(tmp_path / "mine.json"), None)
+    assert (library.source, library.group, library.regime) == (
+        "library:large-s5-m1000-0",
+        "large",
+        "large-s5-m1000",
+    )
+    assert len(subjects.once([mine, mine, library])) == 2
+    with pytest.raises(InputError):
+        subjects.of_files([tmp_path / "absent.json"])
