@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 from reports.benchmark import plots, tables
 from reports.benchmark.judging import Judged, Problem
-from reports.benchmark.measures import SHORTEST, counts, mean, primal_dual_integral
+from reports.benchmark.measures import SHORTEST, mean, primal_dual_integral
 from reports.benchmark.results import Results, several
 from reports.pages.looks import name_of
 from reports.pages.page import Page
@@ -112,7 +112,6 @@ def _numbers(page: Page, results: Results) -> None:
         told["problems proved by every method that can prove"] = f"{len(results.common)}{of_all}"
     told["problems whose optimum is known, from here or the library"] = f"{results.optima_known}{of_all}"
     told["wrong answers"] = str(len(results.wrong))
-    told["errors without an answer"] = str(counts(results.runs).get("error", 0))
     page.numbers(told)
 
 
@@ -134,13 +133,14 @@ def _proofs(page: Page, results: Results) -> None:
 
 
 def _costs(page: Page, results: Results) -> None:
+    count, known = len(results.problems), results.optima_known
+    proved = f"The best known is proved optimal for {known} of {several(count, 'problem')}, by a method here or by a "
+    proved += "certificate of the library" + ("." if known == count else "; for the rest it is the best anybody has.")
     page.section("Costs")
     page.figure(
         plots.cost_curves(results.runs, results.methods, results.looks),
         "The share of problems for which a method's homes cost at most so much more than the best known; the left end "
-        "says how often it has the best itself (up to 0.01 %). Of "
-        f"{several(len(results.problems), 'problem')} the best known is proved optimal for {results.optima_known}, "
-        "by a method here or a certificate of the library; for the rest it is only the best anybody has.",
+        f"says how often it has the best itself (up to 0.01 %). {proved}",
     )
 
 

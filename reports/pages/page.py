@@ -137,7 +137,8 @@ class Page:
             body=Markup("\n").join(self._parts),
             provenance=self._provenance,
             style=Markup((FOLDER / "page.css").read_text(encoding="utf-8")),
-            scripts=[Markup(text) for text in ((FOLDER / "page.js").read_text(encoding="utf-8"), *self._scripts)],
+            # Ours is the last, so that nobody misses its event.
+            scripts=[Markup(text) for text in (*self._scripts, (FOLDER / "page.js").read_text(encoding="utf-8"))],
             plotly=Markup(plotly_script()) if self._figures else "",
             # A script ends at the first </script>, wherever it stands.
             figures={name: Markup(told.replace("</", "<\\/")) for name, told in self._figures.items()},

@@ -68,10 +68,11 @@ def from_file(path: Path, instance: Instance) -> tuple[Assignment, Known | None]
     except InputError as error:
         raise error.inside(str(path)) from error
     verdict = verify(instance, offer)
-    known = None
-    if verdict.proved and verdict.bound is not None:
-        known = Known(rounded_down(verdict.bound), verdict.status == "optimal", f"the certificate {path.name}")
-    return Assignment(instance, f"certificate ({path.name})", home), known
+    label = f"certificate ({path.name})"
+    if not verdict.proved or verdict.bound is None:
+        return Assignment(instance, f"{label}, which proves nothing", home), None
+    known = Known(rounded_down(verdict.bound), verdict.status == "optimal", f"the certificate {path.name}")
+    return Assignment(instance, label, home), known
 
 
 def from_library(instance: Instance, shelf: Shelf | None = None) -> tuple[Assignment, Known] | None:

@@ -115,6 +115,13 @@ class Browser:
         assert "exceptionDetails" not in answer, answer["exceptionDetails"]
         return answer["result"].get("value")
 
+    def wait(self, script):
+        """Wait until an expression is true."""
+        end = time.monotonic() + PATIENCE
+        while not self.evaluate(script):
+            assert time.monotonic() < end, f"never true: {script}"
+            time.sleep(0.05)
+
     def texts(self, selector):
         """Return the texts of all elements that match."""
         return self.evaluate(f"[...document.querySelectorAll({json.dumps(selector)})].map((one) => one.textContent)")
