@@ -13,6 +13,7 @@ from formulations.proof import slack
 from instances.families import family
 from instances.instance import Instance
 from instances.instance_file import write_instance
+from instances.library.shelf import Entry, Shelf
 from relocbench.isolation import Worker, threads_of
 from relocbench.methods import METHODS, Selector, select
 from relocbench.runs import Row, Store
@@ -43,6 +44,8 @@ class Disagreement:
         What they say, with both numbers.
     file
         A smallest instance that shows it.
+    hash, seed
+        The instance and the seed of the run that claims.
     """
 
     kind: str
@@ -50,6 +53,8 @@ class Disagreement:
     instance: str
     message: str
     file: str | None = None
+    hash: str = ""
+    seed: int = 0
 
 
 @dataclass(frozen=True)
@@ -134,7 +139,7 @@ def run_all(
 def compare(rows: Sequence[Row]) -> list[Disagreement]:
     """Hold the claims about one instance against each other and against every verified cost."""
     found = []
-    costs = [(row.objective, row.selector) for row in rows if row.objective is not None]
+    costed = [row for row in rows if row.objective is not None]
     for row in rows:
         if row.failure == "claim":
             found.append(_disagreement("claim", row, f"{row.selector} {row.error}"))
@@ -142,7 +147,7 @@ def compare(rows: Sequence[Row]) -> list[Disagreement]:
         if row.status == "error" and row.failure != "refused":
             found.append(_disagreement("error", row, f"{row.selector}: {row.error}"))
             continue
-        others = [entry for entry in costs if entry[1] != row.selector]
+        others = [(one.objective, one.selector) for one in costed if one is not row and one.objective is not None]
         if not others:
             continue
         cost, other = min(others)
@@ -153,6 +158,24 @@ def compare(rows: Sequence[Row]) -> list[Disagreement]:
             said = f"{row.selector} claims the bound {row.bound!r}, {other} has homes that cost {cost!r}"
             found.append(_disagreement("bound", row, said, other))
     return found
+
+
+def wrong_answers(rows: Sequence[Row], shelf: Shelf | None = None) -> list[Disagreement]:
+    """Return what is claimed and not so, of any instances; what the library has of them is held against it, too."""
+    known = {entry.instance: entry for entry in (shelf or Shelf()).entries.values()}
+    found = []
+    for key, part in by_instance(rows).items():
+        certified = [_certified(part[0], known[key])] if key in known else []
+        found += [one for one in compare([*part, *certified]) if one.kind != "error"]
+    return found
+
+
+def by_instance(rows: Sequence[Row]) -> dict[str, list[Row]]:
+    """Return the rows of each instance, by its hash."""
+    parts: dict[str, list[Row]] = {}
+    for row in rows:
+        parts.setdefault(row.hash, []).append(row)
+    return parts
 
 
 def conclude(
@@ -177,9 +200,7 @@ def conclude(
     """
     named = {str(selector): selector for selector in selectors}
     at_hand = {instance.hash: instance for instance in instances}
-    parts: dict[str, list[Row]] = {}
-    for row in rows:
-        parts.setdefault(row.hash, []).append(row)
+    parts = by_instance(rows)
     found: list[Disagreement] = []
     shrunk: set[tuple[str, tuple[str, ...]]] = set()
     for key, part in parts.items():
@@ -249,7 +270,21 @@ def _shrunk(
 
 
 def _disagreement(kind: str, row: Row, message: str, *others: str) -> Disagreement:
-    return Disagreement(kind, (row.selector, *others), row.instance, message)
+    return Disagreement(kind, (row.selector, *others), row.instance, message, hash=row.hash, seed=row.seed)
+
+
+def _certified(row: Row, entry: Entry) -> Row:
+    """Return what the library has of a row's instance, as one more run."""
+    return replace(
+        row,
+        selector="library",
+        seed=0,
+        status="feasible",
+        objective=entry.objective,
+        bound=entry.bound,
+        failure=None,
+        error=None,
+    )
 
 
 def _file_name(disagreement: Disagreement) -> str:

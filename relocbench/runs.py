@@ -4,6 +4,7 @@ import functools
 import hashlib
 import json
 import math
+from collections.abc import Iterable
 from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any
@@ -192,18 +193,17 @@ class Store:
 
     def write(self, row: Row) -> None:
         """Add a row, or replace the one of the same run."""
-        values = {spec.name: getattr(row, spec.name) for spec in fields(Row)} | {"format": FORMAT}
-        values["trace"] = [dict(zip(POINT.names, point, strict=True)) for point in row.trace]
-        columns = {
-            name: list(values[name].items()) if name in ("facts", "versions") else values[name] for name in values
-        }
-        table = pa.Table.from_pylist([columns], schema=SCHEMA)
         with written_whole(self.folder / f"{row.run.digest}.parquet") as temporary:
-            pq.write_table(table, temporary, compression="zstd")
+            pq.write_table(table_of([row]), temporary, compression="zstd")
 
     def log(self, run: Run) -> Path:
         """Return where a run's log goes."""
         return self.folder / "logs" / f"{run.digest}.log"
+
+
+def table_of(rows: Iterable[Row]) -> pa.Table:
+    """Return rows as a table of ``SCHEMA``."""
+    return pa.Table.from_pylist(list(map(_columns, rows)), schema=SCHEMA)
 
 
 def read(folder: str | Path) -> tuple[list[Row], list[str]]:
@@ -225,6 +225,12 @@ def read(folder: str | Path) -> tuple[list[Row], list[str]]:
         except InputError as error:
             problems.append(str(error))
     return sorted(rows, key=lambda row: (row.instance, row.hash, row.selector, row.seed, row.time_limit)), problems
+
+
+def _columns(row: Row) -> dict[str, Any]:
+    values = {spec.name: getattr(row, spec.name) for spec in fields(Row)} | {"format": FORMAT}
+    values["trace"] = [dict(zip(POINT.names, point, strict=True)) for point in row.trace]
+    return values | {name: list(values[name].items()) for name in ("facts", "versions")}
 
 
 def _read_row(path: Path) -> Row:

@@ -2,6 +2,7 @@
 
 import contextlib
 import json
+import shlex
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, TypeVar
@@ -30,6 +31,11 @@ def live_line() -> Iterator[Callable[[str], None]]:
 
     with Console(stderr=True).status("working") as status:
         yield status.update
+
+
+def command_line() -> str:
+    """Return the command as it was called, for a report to name."""
+    return shlex.join(["relocbench", *sys.argv[1:]])
 
 
 def print_json(value: Any) -> None:

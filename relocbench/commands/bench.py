@@ -2,16 +2,19 @@
 
 import contextlib
 import sys
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from relocbench.terminal import print_json, print_table, progress
+from relocbench.terminal import command_line, print_json, print_table, progress
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
     from instances.instance import Instance
+    from relocbench.cross_check import Disagreement
     from relocbench.methods import Selector
     from relocbench.runs import Row
     from relocbench.sweeps import Limits
@@ -68,7 +71,9 @@ def run(
     ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
-    """Run methods on instances, each run in its own process with hard limits, and keep every outcome.
+    """Run methods on instances, each run in its own process with hard limits, keep every outcome and draw a report.
+
+    Exit 1 if an answer is wrong: a claimed optimum that somebody beats, or a bound above the cost of somebody's homes.
 
     Example: relocbench bench --family small --regime scarce --clients 15 --method milp-strong --method cpsat
 
@@ -120,18 +125,25 @@ def _bench(
         )
         raise typer.Exit(130) from None
     order = {task.run(limits): number for number, task in enumerate(tasks)}
-    report(sorted(rows, key=lambda row: order[row.run]), out, as_json)
+    if report(sorted(rows, key=lambda row: order[row.run]), out, as_json):
+        raise typer.Exit(1)
 
 
-def report(rows: "list[Row]", out: Path, as_json: bool) -> None:
-    """Print what came of runs."""
+def report(rows: "list[Row]", out: Path, as_json: bool) -> int:
+    """Print what came of runs and draw their report; return how many answers are wrong."""
+    from relocbench.cross_check import wrong_answers
     from relocbench.sweeps import group_of, summarise
 
+    wrong = wrong_answers(rows)
+    drawn = _drawn(rows, out, wrong)
     summaries = summarise(rows, group_of)
     errors = [f"{row.selector} on {row.instance}: {row.error}" for row in rows if row.status == "error"]
     if as_json:
-        print_json({"runs": len(rows), "out": str(out), "summary": list(map(asdict, summaries)), "errors": errors})
-        return
+        told = {"runs": len(rows), "out": str(out), "summary": list(map(asdict, summaries)), "errors": errors}
+        print_json(told | {"wrong": list(map(asdict, wrong))} | drawn)
+        return len(wrong)
+    for one in wrong:
+        print(f"WRONG: {one.instance}, seed {one.seed}: {one.message}")
     columns = ("instances", "method", "proved", "seconds to proof", "gap otherwise", "mean Y", "at a limit", "errors")
     table = [
         (
@@ -151,6 +163,29 @@ def report(rows: "list[Row]", out: Path, as_json: bool) -> None:
         print(line)
     if len(errors) > 20:
         print(f"and {len(errors) - 20} more errors")
+    _print_drawn(drawn)
+    return len(wrong)
+
+
+def _drawn(rows: "list[Row]", out: Path, wrong: "Sequence[Disagreement]", note: str = "") -> dict[str, str | None]:
+    """Have the report drawn; return where it is, for people and programs."""
+    from relocbench.drawing import drawer
+
+    if not rows:
+        return {"report": None, "data": None}
+    drawn = drawer("bench")(rows, out, command=command_line(), wrong=wrong, note=note)
+    if drawn.missing is not None:
+        print(f"relocbench: {drawn.missing}", file=sys.stderr)
+    return {
+        "report": None if drawn.page is None else str(drawn.page),
+        "data": None if drawn.data is None else str(drawn.data),
+    }
+
+
+def _print_drawn(drawn: "Mapping[str, str | None]") -> None:
+    for what, path in drawn.items():
+        if path is not None:
+            print(f"{what}: {path}")
 
 
 def _cross_check(
@@ -162,7 +197,7 @@ def _cross_check(
     retry_errors: bool,
     as_json: bool,
 ) -> None:
-    from relocbench.cross_check import conclude, default_instances, exact_methods, run_all
+    from relocbench.cross_check import conclude, default_instances, exact_methods, run_all, wrong_answers
     from relocbench.runs import Store
 
     absent: dict[str, str] = {}
@@ -180,8 +215,14 @@ def _cross_check(
     except KeyboardInterrupt:
         print(f"relocbench: interrupted; what is finished is in {store.folder}", file=sys.stderr)
         raise typer.Exit(130) from None
+    # What the methods do not show of each other, the library may.
+    told = {(one.hash, one.methods[0], one.seed) for one in answer.disagreements}
+    besides = [one for one in wrong_answers(rows) if (one.hash, one.methods[0], one.seed) not in told]
+    answer = replace(answer, disagreements=(*answer.disagreements, *besides))
+    wrong = [one for one in answer.disagreements if one.kind != "error"]
+    drawn = _drawn(rows, store.folder, wrong, "Here one process runs all problems of a method, one after the other.")
     if as_json:
-        print_json(asdict(answer) | {"unavailable": absent})
+        print_json(asdict(answer) | {"unavailable": absent} | drawn)
     else:
         for name, reason in absent.items():
             print(f"not compared: {name} ({reason})")
@@ -193,6 +234,7 @@ def _cross_check(
             f"{answer.optima} claimed optima and {answer.bounds} other bounds compared, "
             + (f"{len(answer.disagreements)} disagreements" if answer.disagreements else "all agree")
         )
+        _print_drawn(drawn)
     if answer.disagreements:
         raise typer.Exit(1)
 

@@ -12,7 +12,7 @@ COLOURS = {
     "reloc": "#d9455f",
     "anneal": "#2f9e77",
     "bound": "#8c62c7",
-    "branch-price": "#8c62c7",
+    "branch-price": "#7d9a2b",
     "enumerate": "#7f8790",
     "milp-basic": "#7aa2d6",
     "milp-strong": "#2f6db3",

@@ -98,6 +98,7 @@ async function draw() {
   matchMedia("(max-width: 36rem)").addEventListener("change", () => repaint(false));
   addEventListener("beforeprint", () => repaint(true));
   addEventListener("afterprint", () => repaint(false));
+  dispatchEvent(new Event("drawn"));
   document.documentElement.dataset.drawn = String(plots.length);
 }
 draw();

@@ -38,6 +38,7 @@ class Page:
         self._figures: dict[str, str] = {}
         self._contents: list[tuple[str, str]] = []
         self._provenance = Markup()
+        self._scripts: list[str] = []
 
     def section(self, heading: str, text: str = "") -> None:
         """Begin a section, perhaps with a paragraph."""
@@ -102,6 +103,10 @@ class Page:
         """Add HTML of your own; it must be self-contained, and safe."""
         self._parts.append(markup)
 
+    def script(self, text: str) -> None:
+        """Add JavaScript of your own; the event ``drawn`` of the window says that the plots are there."""
+        self._scripts.append(text)
+
     def provenance(self, command: str, facts: Mapping[str, object] | None = None) -> None:
         """Say at the bottom how the page was made: the command, when, further facts, versions and machine."""
         about = information()
@@ -132,8 +137,9 @@ class Page:
             body=Markup("\n").join(self._parts),
             provenance=self._provenance,
             style=Markup((FOLDER / "page.css").read_text(encoding="utf-8")),
-            script=Markup((FOLDER / "page.js").read_text(encoding="utf-8")),
-            plotly=Markup(_plotly()) if self._figures else "",
+            # Ours is the last, so that nobody misses its event.
+            scripts=[Markup(text) for text in (*self._scripts, (FOLDER / "page.js").read_text(encoding="utf-8"))],
+            plotly=Markup(plotly_script()) if self._figures else "",
             # A script ends at the first </script>, wherever it stands.
             figures={name: Markup(told.replace("</", "<\\/")) for name, told in self._figures.items()},
         )
@@ -145,7 +151,8 @@ class Page:
         return Path(path)
 
 
-def _plotly() -> str:
+def plotly_script() -> str:
+    """Return plotly.js, whole."""
     from plotly.offline import get_plotlyjs
 
     return str(get_plotlyjs())

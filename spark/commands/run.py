@@ -64,9 +64,10 @@ def run(
         )
         raise typer.Exit(130) from None
     runs = dict.fromkeys(task.run(limits) for task in tasks)
-    report([row for run in runs if (row := store.find(run)) is not None], out, as_json)
+    wrong = report([row for run in runs if (row := store.find(run)) is not None], out, as_json)
     for problem in problems[:20]:
         print(f"relocbench: no row: {problem}", file=sys.stderr)
     if problems:
         print(f"relocbench: {len(problems)} runs have no row; the same command tries again", file=sys.stderr)
+    if problems or wrong:
         raise typer.Exit(1)

@@ -4,7 +4,6 @@ import base64
 import contextlib
 import json
 import os
-import shutil
 import subprocess
 import sys
 import time
@@ -12,7 +11,8 @@ from pathlib import Path
 
 import pytest
 
-NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
+from reports.pages.chromium import find
+
 # Far more than anything takes: only a browser that hangs is met by it.
 PATIENCE = 120.0
 # The protocol speaks over the file descriptors 3 and 4: nothing listens, nothing needs a port.
@@ -27,7 +27,7 @@ os.execv(sys.argv[3], sys.argv[3:])
 
 def chromium():
     """Return where Chromium is; skip the test where there is none."""
-    found = next(filter(None, map(shutil.which, NAMES)), None)
+    found = find()
     if found is None:
         pytest.skip("no Chromium is installed")
     return found
@@ -114,6 +114,13 @@ class Browser:
         answer = self.call("Runtime.evaluate", expression=script, returnByValue=True, awaitPromise=True)
         assert "exceptionDetails" not in answer, answer["exceptionDetails"]
         return answer["result"].get("value")
+
+    def wait(self, script):
+        """Wait until an expression is true."""
+        end = time.monotonic() + PATIENCE
+        while not self.evaluate(script):
+            assert time.monotonic() < end, f"never true: {script}"
+            time.sleep(0.05)
 
     def texts(self, selector):
         """Return the texts of all elements that match."""

@@ -1,0 +1,51 @@
+"""What ``relocbench bench`` ends in: a Parquet file, and a page where pages can be made."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from instances.errors import InputError
+from instances.library.shelf import Shelf
+from relocbench.cross_check import Disagreement
+from relocbench.drawing import Drawn
+from relocbench.runs import Row
+from reports.benchmark.judging import Judged, judge
+from reports.benchmark.table import write_table
+from reports.pages.needs import require
+
+# Below the runs and their logs, so that all can be moved together.
+FOLDER = "report"
+
+
+def draw(rows: Sequence[Row], store: Path, *, command: str, wrong: Sequence[Disagreement], note: str = "") -> Drawn:
+    """Write ``report/rows.parquet`` and ``report/report.html`` into the folder of the runs.
+
+    Parameters
+    ----------
+    rows
+        The runs, at least one, all under the same limits.
+    store
+        The folder they and their logs are in.
+    command
+        What was called.
+    wrong
+        The wrong answers among them.
+    note
+        What else has to be known to read the times.
+    """
+    shelf = Shelf()
+    runs = judge(rows, wrong, shelf)
+    data = write_table(runs, store / FOLDER / "rows.parquet")
+    try:
+        require()
+    except InputError as error:
+        return Drawn(data, None, str(error))
+    from reports.benchmark.page import page_of
+    from reports.benchmark.results import Results
+
+    def link(run: Judged) -> str | None:
+        log = run.row.log
+        return f"../{log}" if log is not None and (store / log).is_file() else None
+
+    facts = {"library": f"version {shelf.version}"}
+    page = page_of(Results(runs, wrong), link, command=command, facts=facts, note=note)
+    return Drawn(data, page.write(store / FOLDER / "report.html"))

@@ -1,0 +1,50 @@
+"""All runs of a benchmark, and what is asked of them again and again."""
+
+from collections.abc import Sequence
+
+from relocbench.cross_check import Disagreement
+from reports.benchmark.judging import Judged, Problem, can_prove
+from reports.benchmark.measures import solved_by_all
+from reports.pages.looks import looks
+
+
+class Results:
+    """Runs of methods on problems, all under the same limits.
+
+    Parameters
+    ----------
+    runs
+        What :func:`reports.benchmark.judging.judge` returns; at least one.
+    wrong
+        The wrong answers among them.
+    """
+
+    def __init__(self, runs: Sequence[Judged], wrong: Sequence[Disagreement]) -> None:
+        self.runs, self.wrong = runs, wrong
+        self.methods = list(dict.fromkeys(run.row.selector for run in runs))
+        self.provers = can_prove(runs)
+        self.problems = list(dict.fromkeys(run.problem for run in runs))
+        self.common = solved_by_all(runs, self.provers)
+        self.seeds = len({run.row.seed for run in runs})
+        self.time_limit = runs[0].row.time_limit
+        self.memory_limit = runs[0].row.memory_limit
+        self.looks = looks(self.methods)
+
+    def of(self, method: str, problems: set[Problem] | None = None) -> list[Judged]:
+        """Return the runs of a method, perhaps on some problems only."""
+        mine = [run for run in self.runs if run.row.selector == method]
+        return mine if problems is None else [run for run in mine if run.problem in problems]
+
+    def race(self, problem: Problem) -> list[Judged]:
+        """Return all runs on a problem."""
+        return [run for run in self.runs if run.problem == problem]
+
+    @property
+    def optima_known(self) -> int:
+        """Of how many problems the best homes known are proved to be optimal, here or in the library."""
+        return len({run.problem for run in self.runs if run.optimum_known})
+
+
+def several(number: int, what: str) -> str:
+    """Return a number of things, in words."""
+    return f"{number} {what}" if number == 1 else f"{number} {what}s"

@@ -1,0 +1,1 @@
+"""One instance with one or several assignments, on a map."""
