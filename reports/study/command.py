@@ -42,7 +42,7 @@ def study(
     time_limit: Annotated[float, typer.Option(help="Seconds for each run.", min=0)] = 60.0,
     reference_time: Annotated[
         float, typer.Option(help="Seconds for proving an optimum or a bound that is not in the library.", min=1)
-    ] = 15.0,
+    ] = 12.0,
     memory_limit: Annotated[float, typer.Option(help="GiB for each run.", min=0.25)] = 4.0,
     jobs: Annotated[int | None, typer.Option(help="Runs at a time. Default: one a core.", min=1, max=256)] = None,
     retry_errors: Annotated[bool, typer.Option("--retry-errors", help="Run again what ended in an error.")] = False,

@@ -38,7 +38,7 @@ def study(
     out: str | Path = "study",
     seeds: Sequence[int] = (0, 1, 2),
     time_limit: float = 60.0,
-    reference_time: float = 15.0,
+    reference_time: float = 12.0,
     jobs: int = 1,
 ) -> Study:
     """Measure how far methods are from optimal, and write a page.
