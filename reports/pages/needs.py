@@ -4,7 +4,7 @@ import importlib.util
 
 from instances.errors import InputError
 
-PACKAGES = ("jinja2", "plotly")
+PACKAGES = ("jinja2", "markupsafe", "plotly")
 
 
 def require() -> None:

@@ -85,7 +85,7 @@ def study(
     from reports.pages.needs import require
     from reports.study import subjects
     from reports.study.running import Design
-    from reports.study.study import study as run_study
+    from reports.study.study import conduct
 
     require()
     selectors = select_many(method or METHODS)
@@ -111,7 +111,7 @@ def study(
     )
     command = shlex.join(["relocbench", *sys.argv[1:]])
     try:
-        done = run_study(found, design, out, command)
+        done = conduct(found, design, out, command)
     except KeyboardInterrupt:
         print(
             f"relocbench: interrupted; what is finished is in {out}, the same command goes on from there",

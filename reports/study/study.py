@@ -1,14 +1,20 @@
 """A gap study, from instances to a page."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from instances.errors import InputError
+from instances.instance import Instance
 from instances.library.shelf import Shelf
+from relocbench.commands.bench import refuse_absent
+from relocbench.methods import select_many
+from relocbench.sweeps import Limits
+from reports.pages.needs import require
 from reports.study.gaps import Gap, best_known, gaps_of, write_gaps
 from reports.study.references import contradictions
 from reports.study.running import Design, run
-from reports.study.subjects import Subject
+from reports.study.subjects import Subject, kept, of_family, once
 
 PAGE, DATA = "report.html", "gaps.parquet"
 MOST_WARNINGS = 20
@@ -24,7 +30,50 @@ class Study:
     page: Path
 
 
-def study(subjects: Sequence[Subject], design: Design, out: Path, command: str) -> Study:
+def study(
+    methods: str | Sequence[str],
+    instances: Iterable[Instance] = (),
+    *,
+    families: Mapping[str, Sequence[int] | None] | None = None,
+    out: str | Path = "study",
+    seeds: Sequence[int] = (0, 1, 2),
+    time_limit: float = 60.0,
+    reference_time: float = 15.0,
+    jobs: int = 1,
+) -> Study:
+    """Measure how far methods are from optimal, and write a page.
+
+    Parameters
+    ----------
+    methods
+        Selectors, each by itself or between commas.
+    instances
+        What to run them on; each is written below ``out``, for the commands that the page names.
+    families
+        More of it: families with the seeds of their instances, None for all, such as ``{"paper": [0, 1]}``.
+    out
+        Folder for the page, its data and the runs; what is in it is not run again.
+    seeds
+        Of the methods.
+    time_limit, reference_time
+        Seconds for each run, and for each proof that the library does not have.
+    jobs
+        Runs at a time.
+    """
+    require()
+    selectors = select_many([methods] if isinstance(methods, str) else methods)
+    refuse_absent(selectors)
+    folder = Path(out)
+    found = [kept(instance, folder / "instances") for instance in instances]
+    for name, replicates in (families or {}).items():
+        found += of_family(name, replicates, {})
+    if not found or not selectors:
+        raise InputError("study", "expected at least one instance and one method")
+    design = Design(selectors, seeds, Limits(time_limit), reference_time, jobs)
+    return conduct(once(found), design, folder, f"relocbench.study({methods!r}, …)")
+
+
+def conduct(subjects: Sequence[Subject], design: Design, out: Path, command: str) -> Study:
     """Run what is missing, and write the page and the data into a folder; ``command`` is what the page says made it."""
     from reports.study.page import write_page
 

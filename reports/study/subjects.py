@@ -8,7 +8,7 @@ from pathlib import Path
 
 from instances.families import Cell, Value, family
 from instances.instance import Instance
-from instances.instance_file import instance_files, read_instance, read_instances
+from instances.instance_file import instance_files, read_instance, read_instances, write_instance
 from instances.library.shelf import Shelf
 
 # Small enough for a proof of the optimum within seconds, in every regime.
@@ -73,6 +73,14 @@ def of_files(paths: Iterable[Path]) -> list[Subject]:
                 several = text.endswith(".parquet")
                 found += [_known(one, f"{text}#{one.name}" if several else text) for one in read_instances(file)]
     return found
+
+
+def kept(instance: Instance, folder: Path) -> Subject:
+    """Return an instance that is nowhere yet, written where commands can read it."""
+    subject = _known(instance, str(folder / f"{instance.hash[:16]}.json"))
+    if not subject.source.startswith("library:") and not Path(subject.source).exists():
+        write_instance(instance, subject.source)
+    return subject
 
 
 def default() -> list[Subject]:
