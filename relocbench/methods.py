@@ -43,6 +43,11 @@ class Method:
     where: str
     needs: tuple[str, ...] = ()
 
+    @property
+    def ours(self) -> bool:
+        """Whether it is part of this project."""
+        return True
+
     def unavailable(self) -> str | None:
         """Return why the method cannot run here, if it cannot."""
         return missing(*self.needs)

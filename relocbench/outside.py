@@ -35,6 +35,11 @@ class OutsideMethod(Method):
     ``where`` is ``module:function``, or ``file.py:function`` with the whole path.
     """
 
+    @property
+    def ours(self) -> bool:
+        """Whether it is part of this project."""
+        return False
+
     def load(self) -> Solve:
         """Import the function and return it in the shape of ours."""
         try:
@@ -79,6 +84,8 @@ def _of_file(place: str, function: str) -> Method:
 
 
 def _of_module(place: str, function: str) -> Method:
+    if (here := str(Path.cwd())) not in sys.path:
+        sys.path.append(here)  # a package that is worked on need not be installed
     return OutsideMethod(f"{place}:{function}", "", "nothing", f"{place}:{function}")
 
 

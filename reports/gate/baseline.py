@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -47,6 +47,8 @@ class Record:
         Those of the costs, in their order.
     time_limit
         Seconds that each run had.
+    pattern
+        Which instances of the library it is meant to hold.
     library
         Version of the library.
     made
@@ -58,6 +60,7 @@ class Record:
     method: str
     seeds: tuple[int, ...]
     time_limit: float
+    pattern: str
     library: int
     made: Mapping[str, str]
     lines: Mapping[str, Line]
@@ -76,10 +79,6 @@ class Baseline:
             problem = f"has no costs of {method}; --update-baseline adds them, --against takes one of: {there}"
             raise InputError(str(path), problem)
         return self.records[method]
-
-    def with_record(self, record: Record) -> "Baseline":
-        """Return the same with a record added, or in place of the one of the same method."""
-        return replace(self, records={**self.records, record.method: record})
 
 
 def read_baseline(path: Path) -> Baseline:
@@ -107,6 +106,7 @@ def _record_text(record: Record) -> str:
         "method": record.method,
         "seeds": record.seeds,
         "time_limit": record.time_limit,
+        "pattern": record.pattern,
         "library": record.library,
         "made": dict(record.made),
     }
@@ -121,7 +121,7 @@ def _line_text(name: str, line: Line) -> str:
 
 
 def _read_record(value: object, label: str) -> Record:
-    row = Fields(value, label, ("method", "seeds", "time_limit", "library", "made", "instances"))
+    row = Fields(value, label, ("method", "seeds", "time_limit", "pattern", "library", "made", "instances"))
     seeds = tuple(row.integers("seeds").tolist())
     if not seeds or len(set(seeds)) < len(seeds):
         raise InputError(row.label("seeds"), "expected at least one seed, each once")
@@ -144,6 +144,7 @@ def _read_record(value: object, label: str) -> Record:
         method=row.text("method"),
         seeds=seeds,
         time_limit=row.number("time_limit"),
+        pattern=row.text("pattern"),
         library=row.integer("library"),
         made={name: versions.text(name) for name in made},
         lines=lines,

@@ -134,6 +134,8 @@ def compare(costs: Mapping[str, Mapping[str, Pairs]], rule: Rule | None = None) 
 
 
 def _questions(method: str, pairs: Mapping[str, Pairs]) -> list[_Question]:
+    if not pairs:
+        return []
     changes = {name: pair.changes for name, pair in pairs.items()}
     means = {name: float(np.mean(values)) for name, values in changes.items()}
     groups: dict[str, list[float]] = {}
