@@ -1,6 +1,5 @@
 """Methods that are not ours: a function in somebody's file or package, or one that a package registered."""
 
-import contextlib
 import dataclasses
 import functools
 import hashlib
@@ -168,7 +167,20 @@ def _shaped(function: Callable[..., Any]) -> Solve:
             return dataclasses.replace(answer, home=checked_home(instance, answer.home))
         return Solution(checked_home(instance, answer))
 
-    # Annotations may be texts, and a selector has to know what they mean; where they mean nothing, they stay texts.
-    with contextlib.suppress(NameError, SyntaxError, TypeError, ValueError):
-        vars(solve)["__signature__"] = inspect.signature(function, eval_str=True)
+    vars(solve)["__signature__"] = _signature(function)
     return solve
+
+
+def _signature(function: Callable[..., Any]) -> inspect.Signature:
+    """Return a signature that says of every parameter what a selector may set it to, by its default if need be."""
+    try:
+        signature = inspect.signature(function, eval_str=True)
+    except (NameError, SyntaxError):  # annotations that mean nothing here
+        signature = inspect.signature(function)
+    parameters = []
+    for parameter in signature.parameters.values():
+        kind = type(parameter.default)
+        if parameter.annotation is parameter.empty or isinstance(parameter.annotation, str):
+            parameter = parameter.replace(annotation=kind if kind in (bool, int, float) else str)
+        parameters.append(parameter)
+    return signature.replace(parameters=parameters)
