@@ -1,8 +1,11 @@
 """Methods against each other: claims about the same instance that cannot all be true."""
 
 import contextlib
+import queue
 import re
+import threading
 from collections.abc import Generator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -15,7 +18,7 @@ from relocbench.isolation import Worker, threads_of
 from relocbench.methods import METHODS, Selector, select
 from relocbench.runs import Row, Store
 from relocbench.shrinking import shrink
-from relocbench.sweeps import Limits, Task, row_by, sweep_in_batches
+from relocbench.sweeps import Limits, Task, execute
 
 # Heuristics join in for the costs of their homes, which no bound may exceed.
 HEURISTICS = ("nearest", "reloc", "anneal[moves=20000]")
@@ -101,9 +104,36 @@ def run_all(
     jobs: int = 1,
     retry_errors: bool = False,
 ) -> Generator[Row, None, None]:
-    """Run every method on every instance, each method in a process of its own; yield the rows as they come."""
-    batches = [[Task(instance, selector) for instance in instances] for selector in selectors]
-    yield from sweep_in_batches(batches, limits, store=store, jobs=jobs, retry_errors=retry_errors)
+    """Run every method on every instance, each method in a process of its own; yield the rows as they come.
+
+    A process is used for all instances of a method, as starting one takes longer than solving a tiny instance. So the
+    rows are kept apart from those of a sweep, whose processes are fresh.
+    """
+    stop = threading.Event()
+    done: queue.SimpleQueue[Row | BaseException] = queue.SimpleQueue()
+
+    def work(selector: Selector) -> None:
+        try:
+            with Worker(threads=threads_of(selector), memory_limit=limits.memory, stop=stop) as worker:
+                for instance in instances:
+                    if stop.is_set():
+                        return
+                    done.put(_row(worker, Task(instance, selector), limits, store, retry_errors))
+        except BaseException as error:
+            done.put(error)  # it is raised where the rows are waited for
+
+    with ThreadPoolExecutor(jobs) as pool:
+        try:
+            for selector in selectors:
+                pool.submit(work, selector)
+            for _ in range(len(instances) * len(selectors)):
+                row = done.get()
+                if isinstance(row, BaseException):
+                    raise row
+                yield row
+        finally:
+            stop.set()
+            pool.shutdown(cancel_futures=True)
 
 
 def compare(rows: Sequence[Row]) -> list[Disagreement]:
@@ -213,6 +243,12 @@ def cross_check(
     return conclude(rows, instances, selectors, limits, out=out)
 
 
+def _row(worker: Worker, task: Task, limits: Limits, store: Store | None, retry_errors: bool = False) -> Row:
+    if store is not None and (row := store.finished(task.run(limits), retry_errors)) is not None:
+        return row
+    return execute(task, store, limits, worker=worker)
+
+
 def _shrunk(
     instance: Instance, disagreement: Disagreement, pair: Sequence[Selector], limits: Limits, seconds: float
 ) -> Instance:
@@ -225,7 +261,7 @@ def _shrunk(
         ]
 
         def disagrees(candidate: Instance) -> bool:
-            rows = [row_by(worker, Task(candidate, selector), hasty) for selector, worker in workers]
+            rows = [_row(worker, Task(candidate, selector), hasty, None) for selector, worker in workers]
             return any(
                 (again.kind, again.methods) == (disagreement.kind, disagreement.methods) for again in compare(rows)
             )

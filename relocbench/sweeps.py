@@ -1,7 +1,6 @@
 """Many runs: those that are not yet in the store, several at a time, and a summary."""
 
 import itertools
-import queue
 import statistics
 import threading
 from collections.abc import Callable, Generator, Sequence
@@ -37,7 +36,7 @@ class Task:
 
 def sweep(
     tasks: Sequence[Task],
-    store: Store,
+    store: Store | None,
     limits: Limits,
     *,
     jobs: int = 1,
@@ -50,7 +49,7 @@ def sweep(
     Parameters
     ----------
     tasks, store, limits
-        What is run, where the rows go, and how much each may take.
+        What is run, where the rows go (nowhere without a store), and how much each may take.
     jobs
         How many processes run at a time.
     retry_errors
@@ -66,7 +65,7 @@ def sweep(
     missing: dict[str, Task] = {}
     for task in tasks:
         run = task.run(limits)
-        if (row := store.finished(run, retry_errors)) is not None:
+        if store is not None and (row := store.finished(run, retry_errors)) is not None:
             yield row
         else:
             missing.setdefault(run.digest, task)
@@ -89,54 +88,6 @@ def sweep(
                     yield future.result()
         finally:
             stop.set()
-
-
-def sweep_in_batches(
-    batches: Sequence[Sequence[Task]],
-    limits: Limits,
-    *,
-    store: Store | None = None,
-    jobs: int = 1,
-    retry_errors: bool = False,
-) -> Generator[Row, None, None]:
-    """Run batches of tasks, each batch in one process; yield the rows as they come.
-
-    Starting a process takes longer than many a run. As a process that has done other runs before is not a fresh one,
-    the rows are to be kept apart from those of :func:`sweep`.
-    """
-    stop = threading.Event()
-    done: queue.SimpleQueue[Row | BaseException] = queue.SimpleQueue()
-
-    def work(batch: Sequence[Task]) -> None:
-        try:
-            threads = max(threads_of(task.selector) for task in batch)
-            with Worker(threads=threads, memory_limit=limits.memory, stop=stop) as worker:
-                for task in batch:
-                    if stop.is_set():
-                        return
-                    done.put(row_by(worker, task, limits, store, retry_errors))
-        except BaseException as error:
-            done.put(error)  # it is raised where the rows are waited for
-
-    with ThreadPoolExecutor(jobs) as pool:
-        try:
-            for batch in filter(None, batches):
-                pool.submit(work, batch)
-            for _ in range(sum(map(len, batches))):
-                row = done.get()
-                if isinstance(row, BaseException):
-                    raise row
-                yield row
-        finally:
-            stop.set()
-            pool.shutdown(cancel_futures=True)
-
-
-def row_by(worker: Worker, task: Task, limits: Limits, store: Store | None = None, retry_errors: bool = False) -> Row:
-    """Run a task in a process that is there already, unless the store has it."""
-    if store is not None and (row := store.finished(task.run(limits), retry_errors)) is not None:
-        return row
-    return execute(task, store, limits, worker=worker)
 
 
 def execute(

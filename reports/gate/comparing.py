@@ -103,7 +103,7 @@ class _Question:
     def answer(self, rule: Rule, p: float | None) -> Finding:
         change = math.expm1(float(np.mean(self.sample)))
         enough = rule.instance_effect if self.scope == "instance" else rule.effect
-        worse = p is not None and p <= rule.alpha and change >= enough
+        worse = p is not None and p <= rule.alpha and change >= enough - SAME
         return Finding(self.method, self.scope, self.name, len(self.sample), change, p, worse)
 
 

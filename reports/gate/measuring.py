@@ -9,7 +9,7 @@ from instances.instance import Instance
 from instances.library.shelf import Shelf
 from relocbench.methods import Selector
 from relocbench.runs import Row
-from relocbench.sweeps import Limits, Task, sweep_in_batches
+from relocbench.sweeps import Limits, Task, sweep
 from relocbench.terminal import progress
 
 
@@ -70,7 +70,7 @@ def measure(jobs: Sequence[Job], shelf: Shelf, *, memory_limit: int, processes: 
     """Run methods on instances of a library."""
     rows: dict[tuple[str, str, int, float], Row] = {}
     for time_limit in sorted({job.time_limit for job in jobs}):
-        # The large ones first, dealt out in turn, so that all processes end at about the same time.
+        # The large ones first, so that all processes end at about the same time.
         tasks = sorted(
             (
                 Task(instance, job.selector, seed)
@@ -81,8 +81,8 @@ def measure(jobs: Sequence[Job], shelf: Shelf, *, memory_limit: int, processes: 
             ),
             key=lambda task: -task.instance.n_clients,
         )
-        batches = [tasks[number::processes] for number in range(processes)]
-        running = sweep_in_batches(batches, Limits(time_limit, memory_limit), jobs=processes)
+        # Without a store: what is under test is code, which no row of earlier knows of.
+        running = sweep(tasks, None, Limits(time_limit, memory_limit), jobs=processes, reuse=True)
         with contextlib.closing(running):
             for row in progress(running, len(tasks), "running"):
                 rows[row.selector, row.hash, row.seed, time_limit] = row

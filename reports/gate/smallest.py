@@ -16,7 +16,7 @@ from relocbench.isolation import Worker, threads_of
 from relocbench.methods import Selector
 from relocbench.runs import Row
 from relocbench.shrinking import shrink, shrink_beside
-from relocbench.sweeps import Limits, Task, row_by
+from relocbench.sweeps import Limits, Task, execute
 
 # While shrinking, a run has this long.
 RUN_SECONDS = 10.0
@@ -113,4 +113,5 @@ def _worker(selector: Selector, limits: Limits) -> Worker:
 
 
 def _run(worker: Worker, instance: Instance, selector: Selector, seed: int, limits: Limits) -> Row:
-    return row_by(worker, Task(instance, selector, seed), Limits(min(limits.time, RUN_SECONDS), limits.memory))
+    hasty = Limits(min(limits.time, RUN_SECONDS), limits.memory)
+    return execute(Task(instance, selector, seed), None, hasty, worker=worker)

@@ -63,7 +63,7 @@ def test_less_than_the_least_effect_never_fails_however_significant():
     assert alone(found, "all", "all").p == 0.0
     assert alone(found, "all", "all").change == pytest.approx(0.004)
     assert not any(finding.worse for finding in found)
-    stricter = compare(costs(np.random.default_rng(0), 0.0, lambda cost: cost * 1.004), Rule(effect=0.003))
+    stricter = compare(costs(np.random.default_rng(0), 0.0, lambda cost: cost * 1.004), Rule(effect=0.004))
     assert alone(stricter, "all", "all").worse
 
 
