@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 import plotly.graph_objects as go
 
 from reports.pages.figures import banded_line, figure, line, points
-from reports.pages.looks import BAD, REFERENCE, Look, colour_of
+from reports.pages.looks import BAD, Look, colour_of
 from reports.paper.evaluation import ANNEAL, BASELINES
 from reports.paper.measures import BEST, Interval, Measures
 from reports.paper.readings import reloc
@@ -13,8 +13,8 @@ from reports.statistics import FEWEST_FOR_INTERVAL
 
 # What is drawn, its title, how it is written, and whether there is a capacity to draw.
 PANELS = (
-    ("storage_use", "Storage in use, share of A", ".0%", True),
-    ("compute_use", "Compute load, share of B", ".0%", True),
+    ("storage_use", "Storage, mean of servers, share of A", ".0%", True),
+    ("fullest_compute", "Compute, fullest server, share of B", ".0%", True),
     ("distance_km", "Client to home, km", ".2f", False),
     ("y", "Y, mean delay, ms", ".3f", False),
     ("y1", "Y1, distance, ms", ".3f", False),
@@ -22,15 +22,16 @@ PANELS = (
 )
 AXES = {"sigma": "σ, km", "spool": "p, spool a member"}
 SYMBOLS = {"sigma": "σ", "spool": "p"}
+# The first is drawn first, below the others.
 METHODS = {
+    BEST: "best homes known",
     **dict(zip(BASELINES, ("RA", "NS", "OTOS"), strict=True)),
     reloc(): "RELOC",
     ANNEAL: "annealing",
-    BEST: "best homes known",
 }
 CAPACITY = Look(BAD, "dash")
 CERTIFIED = Look(colour_of("bound"), "dot", "x")
-BEST_LOOK = Look(REFERENCE, "solid", "diamond")
+BEST_LOOK = Look("#a9b0b8", "solid", "diamond")
 # From local to spread out.
 SPREADS = ("#5e3c99", "#2f6db3", "#2f9e77", "#e08e1b", "#d9455f", "#9a7b5f")
 
@@ -59,7 +60,9 @@ def curves(measures: Measures, study: str, command: Command) -> list[tuple[str, 
             hover = [f"{name}, {SYMBOLS[study]} = {x:g}: {_written(mean, form, measures)}" for x, mean in found.items()]
             told = points(hover, [command(study, x, method) for x in found])
             middle, low, high = zip(*found.values(), strict=True) if found else ((), (), ())
-            banded_line(plot, name, look, list(found), middle, low, high, **told)
+            # Wide and below the others: annealing lies on it.
+            width = 7 if method == BEST and look is BEST_LOOK else 2.5
+            banded_line(plot, name, look, list(found), middle, low, high, line={"width": width}, **told)
         if limited:
             _capacity(plot)
         panels.append((title, plot))
@@ -74,13 +77,13 @@ def spreads(measures: Measures) -> list[tuple[str, Look]]:
 
 def cluster_curves(measures: Measures, clusters: Sequence[int], command: Command) -> list[tuple[str, go.Figure]]:
     """Return the six panels over K, a line a spread; annealing and the best homes known stand to the right of it."""
-    beside = {"anneal": ANNEAL, "best": BEST}
+    beside = {"SA": ANNEAL, "best": BEST}
     methods = {str(k): reloc(k=k) for k in clusters} | beside
     panels = []
     for what, title, form, limited in PANELS:
-        plot = _panel("K of RELOC; beside it annealing and the best homes known", form)
+        plot = _panel("K", form)
         axis = {"type": "category", "categoryorder": "array", "categoryarray": list(methods), "tickangle": 0}
-        plot.update_layout(xaxis=axis, xaxis_title_font_size=11)
+        plot.update_layout(xaxis=axis)
         for number, x in enumerate(measures.values("sigma")):
             found = {
                 place: mean

@@ -21,7 +21,7 @@ from relocbench.methods import select
 from relocbench.runs import Row, Store
 from relocbench.sweeps import Limits, Task, sweep
 from relocbench.terminal import progress
-from reports.paper.measures import BEST, STEPS, Case, Measured, Measures, measured
+from reports.paper.measures import BEST, STEPS, Case, Measured, Measures, carried, measured
 from reports.paper.readings import CLUSTERS, READINGS, reloc
 
 # Each study: the family, and the parameter that varies. The third, over K, is on the instances of the first: K is a
@@ -116,7 +116,7 @@ def run_evaluation(setup: Setup, folder: Path) -> Evaluation:
     wanted = {case.instance.hash for case in cases}
     known = {entry.instance: entry for entry in shelf.entries.values() if entry.instance in wanted}
     rows = _run(setup, cases, clusters, known, Store(folder))
-    found = Measures(_measured(cases, rows, known, shelf))
+    found = Measures(_carried(list(_measured(cases, rows, known, shelf)), cases))
     problems = [f"{row.selector} on {row.instance}: {row.error}" for row in rows if row.home is None]
     return Evaluation(found, cases, clusters, planner, len(known), problems)
 
@@ -190,3 +190,21 @@ def _measured(
         if homes:
             best = min(homes, key=lambda home: evaluate(instance, home).objective)
             yield measured(case, best, BEST, bound=max(bounds, default=None))
+
+
+def _carried(rows: list[Measured], cases: Sequence[Case]) -> list[Measured]:
+    """Let bounds of the study over spools hold for larger spools on the same map, too."""
+    maps = {case.instance.hash: _map(case.instance) for case in cases if case.instance.cloud_is_far}
+    groups: dict[str, list[Measured]] = {}
+    others = []
+    for row in rows:
+        if row.study == "spool" and row.method == BEST and row.hash in maps:
+            groups.setdefault(maps[row.hash], []).append(row)
+        else:
+            others.append(row)
+    return [*others, *itertools.chain.from_iterable(map(carried, groups.values()))]
+
+
+def _map(instance: Instance) -> str:
+    """Return what instances share that differ in their spools alone."""
+    return dataclasses.replace(instance, spool=np.ones(instance.n_topics)).hash

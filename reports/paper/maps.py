@@ -13,15 +13,11 @@ from instances.groups import IntArray, OffsetArray
 from instances.instance import Instance
 from reports.pages.figures import figure, points
 from reports.pages.looks import BAD, REFERENCE
+from reports.showing.map import home_colours
 
 MAP_HEIGHT = 330
 BARS_HEIGHT = 590
 SERVER = {"symbol": "square", "size": 11, "line": {"width": 1, "color": REFERENCE}}
-
-
-def colours(count: int) -> list[str]:
-    """Return as many colours as can be told apart: round the wheel by the golden angle, in two lightnesses."""
-    return [f"hsl({number * 137.508 % 360:.0f},60%,{(50, 62)[number % 2]}%)" for number in range(count)]
 
 
 def topic_map(instance: Instance) -> go.Figure:
@@ -29,7 +25,7 @@ def topic_map(instance: Instance) -> go.Figure:
     plot = figure(x="km", y="km", height=MAP_HEIGHT, showlegend=False)
     _square(plot)
     members = instance.members
-    for topic, colour in enumerate(colours(instance.n_topics)):
+    for topic, colour in enumerate(home_colours(instance.n_topics)):
         inside = members.item[members.start[topic] : members.start[topic + 1]]
         pairs = itertools.combinations(inside.tolist(), 2)
         plot.add_trace(_lines(*_between(instance, instance, pairs), colour, 0.6, 0.35))
@@ -65,8 +61,8 @@ def load_panel(instance: Instance, home: IntArray) -> go.Figure:
         template="none", height=BARS_HEIGHT, margin={"l": 46, "r": 10, "t": 8, "b": 40}, showlegend=False
     )
     _square(plot)
-    plot.update_xaxes(title_text="km", title_standoff=2, row=1, col=1)
-    plot.update_yaxes(title_text="km", title_standoff=2, row=1, col=1)
+    plot.update_xaxes(title_text="km", title_standoff=2, title_font_size=11, row=1, col=1)
+    plot.update_yaxes(title_text="km", title_standoff=2, title_font_size=11, row=1, col=1)
     for trace in _homes(instance, home):
         plot.add_trace(trace, row=1, col=1)
     cost = evaluate(instance, home)
@@ -78,7 +74,7 @@ def load_panel(instance: Instance, home: IntArray) -> go.Figure:
             for name, one, most in zip(names, load, capacity, strict=True)
         ]
         plot.add_trace(
-            go.Bar(x=names, y=load, marker={"color": colours(instance.n_servers)}, **points(told)), row=row, col=1
+            go.Bar(x=names, y=load, marker={"color": home_colours(instance.n_servers)}, **points(told)), row=row, col=1
         )
         # A step for each server, as capacities need not be alike.
         plot.add_trace(
@@ -88,9 +84,11 @@ def load_panel(instance: Instance, home: IntArray) -> go.Figure:
             row=row,
             col=1,
         )
-        plot.update_yaxes(title_text=what, title_standoff=2, zeroline=False, rangemode="tozero", row=row, col=1)
+        plot.update_yaxes(
+            title_text=what, title_standoff=2, title_font_size=11, zeroline=False, rangemode="tozero", row=row, col=1
+        )
         plot.update_xaxes(type="category", tickfont_size=9, tickangle=0, row=row, col=1)
-    plot.update_xaxes(title_text="server", title_standoff=2, row=3, col=1)
+    plot.update_xaxes(title_text="server", title_standoff=2, title_font_size=11, row=3, col=1)
     return plot
 
 
@@ -129,7 +127,7 @@ def _square(plot: go.Figure) -> None:
 
 def _homes(instance: Instance, home: IntArray) -> list[go.Scatter]:
     cost = evaluate(instance, home)
-    shades = colours(instance.n_servers)
+    shades = home_colours(instance.n_servers)
     traces = []
     for server in np.unique(home).tolist():
         inside = np.flatnonzero(home == server)

@@ -10,9 +10,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from instances.evaluation import evaluate
-from instances.groups import FloatArray, IntArray
+from instances.groups import IntArray
 from instances.instance import Instance
 from instances.writing import written_whole
+from reports.showing.map import use
 from reports.statistics import mean_interval
 
 Interval = tuple[float, float, float]
@@ -47,7 +48,8 @@ class Measured:
     y, y1, y2
         Mean delay of a publication and its parts, ms.
     bound
-        What no assignment's ``y`` is below, by a verified certificate; best homes only.
+        What no assignment's ``y`` is below, by a verified certificate; best homes only. At a larger spool, that of a
+        smaller one, where it is higher (:func:`carried`).
     storage_use, fullest_storage, compute_use, fullest_compute
         Share of the capacity that is asked for: mean over servers, and the largest.
     distance_km
@@ -88,7 +90,7 @@ def measured(
     """Measure an assignment; ``bound`` is one on ``ΣD``."""
     instance = case.instance
     cost = evaluate(instance, home)
-    storage, compute = _use(cost.storage, instance.storage), _use(cost.compute, instance.compute)
+    storage, compute = use(cost.storage, instance.storage), use(cost.compute, instance.compute)
     distance = np.hypot(instance.client_x - instance.server_x[home], instance.client_y - instance.server_y[home])
     return Measured(
         study=case.study,
@@ -111,12 +113,18 @@ def measured(
     )
 
 
-def _use(load: FloatArray, capacity: FloatArray) -> FloatArray:
-    """Return loads as shares of capacities: infinite where something is asked of nothing."""
-    use = np.full(len(load), np.inf)
-    np.divide(load, capacity, out=use, where=capacity > 0)
-    use[load == 0] = 0.0
-    return use
+def carried(rows: Sequence[Measured]) -> list[Measured]:
+    """Return rows of one map with ascending spools, each with the highest bound of those up to it.
+
+    Larger spools leave every ``θ`` as it is or lower it, which costs no less where the cloud is far (docs/model.md,
+    fact 1): so what no assignment is below at a smaller spool, none is below at a larger one.
+    """
+    highest = None
+    told = []
+    for row in sorted(rows, key=lambda row: row.x):
+        highest = max((bound for bound in (highest, row.bound) if bound is not None), default=None)
+        told.append(dataclasses.replace(row, bound=highest))
+    return told
 
 
 class Measures:

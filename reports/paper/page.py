@@ -38,6 +38,7 @@ def write_page(found: Evaluation, setup: Setup, command: str, path: Path) -> lis
     _methods(page, found)
     _assignment(page, found)
     _studies(page, found, setup)
+    _tests(page, judged)
     _numbers(page, found.measures)
     facts: dict[str, object] = {
         "seeds": ", ".join(map(str, found.measures.seeds)),
@@ -96,17 +97,20 @@ def _claims(page: Page, judged: Sequence[Claim], seeds: int) -> None:
             + ".",
         )
     )
-    page.subsection("The tests and the numbers")
+
+
+def _tests(page: Page, judged: Sequence[Claim]) -> None:
+    page.section("How the claims were tested")
     page.listing(
         [
-            f"**{number}. {claim.verdict.word}.** {claim.test} {claim.verdict.numbers}."
+            f"**{number}. {claim.says}** {claim.test} **{_sentence(claim.verdict.word)}** "
+            f"{_sentence(claim.verdict.numbers)}"
             for number, claim in enumerate(judged, start=1)
         ]
     )
     decided = [(number, claim) for number, claim in enumerate(judged, start=1) if claim.decided_by_reading]
     if decided:
-        page.subsection("Where the reading decides")
-        rows = [
+        rows: list[list[Value]] = [
             [
                 number,
                 Cell(f"`{reading}`" if reading else "our reading"),
@@ -116,13 +120,13 @@ def _claims(page: Page, judged: Sequence[Claim], seeds: int) -> None:
             for number, claim in decided
             for reading, verdict in {"": claim.verdict, **claim.others}.items()
         ]
-        page.table(
-            Table(
-                [Column("#", "d"), Column("reading"), Column("verdict"), Column("numbers")],
-                rows,
-                "The claims whose verdict is another under another reading.",
-            )
-        )
+        columns = [Column("#", "d"), Column("reading"), Column("verdict"), Column("numbers")]
+        page.subsection("Where the reading of Algorithm 1 decides")
+        page.table(Table(columns, rows, "The claims whose verdict is another under another reading."))
+
+
+def _sentence(text: str) -> str:
+    return f"{text[:1].upper()}{text[1:]}."
 
 
 def _other_readings(claim: Claim) -> str:
@@ -179,8 +183,8 @@ def _methods(page: Page, found: Evaluation) -> None:
     page.section("The methods side by side", "The paper's second example: the same topic with A = 10, B = 50.")
     page.panels(
         panels,
-        "NS has the shortest lines and opens the topic on most servers; OTOS one server for all, as far as it can; "
-        "RELOC one a cluster. The last panel is what an optimum does.",
+        "The shorter the lines, the smaller Y1; the fewer servers hold the topic, the less storage and the less delay "
+        "between them. NS goes for the first, OTOS for the second, RELOC for the second within each of its clusters.",
     )
 
 
@@ -208,14 +212,14 @@ def _assignment(page: Page, found: Evaluation) -> None:
     page.panels(
         [("Clients and topics", topic_map(instance)), ("Homes by RELOC", home_map(instance, home))],
         "Left: topics are islands with bridges, the clients in several of them. Right: RELOC with "
-        f"K = {DEFAULT_CLUSTERS} keeps clients within a cluster of servers, though not with the nearest: many lines "
-        "cross half a cluster.",
+        f"K = {DEFAULT_CLUSTERS} keeps clients within a cluster of servers, though not with the nearest.",
     )
     sizes = [np.asarray(one.members.sizes) for one in replicates]
     per_client = max(int(np.diff(one.topics.start).max()) for one in replicates)
     page.figure(
         size_histogram(sizes),
-        f"Most topics are small. What the paper's complexity formula takes: |T| = {instance.n_topics}, largest topic "
+        "Bars that fall from left to right are a field of many small topics and few large ones. "
+        f"What the paper's complexity formula takes: |T| = {instance.n_topics}, largest topic "
         f"{max(int(one.max()) for one in sizes)}, most topics of a client {per_client}, M′ = 100 "
         "(the paper's own: 64, 21, 4, 100).",
     )
@@ -235,16 +239,18 @@ def _studies(page: Page, found: Evaluation, setup: Setup) -> None:
     page.section("Against σ, the spread of a topic's members", _certainty(measures, "sigma"))
     page.panels(
         curves(measures, "sigma", command),
-        f"Y of the best homes known and the certified bound lie on one another: the rest is what methods lose. {bands} "
-        "Use is the mean over servers: a mean below the capacity does not say that no server is above. A click on a "
-        "point names the command that runs it again.",
+        "Where the wide grey line and the dotted one meet, the optimum is known; above it is what methods lose. "
+        f"{bands} "
+        "A mean storage below the capacity does not say that no server is above; the mean compute load is the same "
+        "whatever the homes, so the fullest server is drawn. A click on a point names the command that runs it again.",
         legend(),
     )
     page.section("Against p, the size of spools", _certainty(measures, "spool"))
     page.panels(
         curves(measures, "spool", command),
-        f"The more a topic takes, the fewer servers may hold it: methods that spread topics are overloaded first. "
-        f"{bands}",
+        "The more a topic takes, the fewer servers can hold it: look where a line leaves the storage that there is, "
+        "and what its Y does from there on. A bound at a smaller p holds at a larger one, too, and is drawn where it is "
+        f"higher. {bands}",
         legend(),
     )
     page.section(
@@ -254,8 +260,8 @@ def _studies(page: Page, found: Evaluation, setup: Setup) -> None:
     )
     page.panels(
         cluster_curves(measures, found.clusters, command),
-        "Lines are RELOC, diamonds to the right of them what annealing and the best homes known reach on the same "
-        f"instances: no K comes near. {bands}",
+        "Lines are RELOC; diamonds to the right of them are what annealing (SA) and the best homes known reach on the "
+        f"same instances: from a line's lowest Y down to its diamonds is what no choice of K wins. {bands}",
         spreads(measures),
     )
 
