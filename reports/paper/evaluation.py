@@ -15,7 +15,6 @@ from instances.families import Value, family
 from instances.groups import IntArray
 from instances.instance import Instance
 from instances.library.shelf import Entry, Shelf
-from relocbench.cross_check import run_all
 from relocbench.generating import Plan, plan
 from relocbench.methods import select
 from relocbench.runs import Row, Store
@@ -146,14 +145,13 @@ def _cases(setup: Setup, planner: Planner) -> Iterator[Case]:
 def _run(
     setup: Setup, cases: Sequence[Case], clusters: Sequence[int], known: Mapping[str, Entry], store: Store
 ) -> list[Row]:
-    """Run the quick methods, each in one process for all instances, then certify what the library does not hold."""
-    rows: list[Row] = []
-    for study in STUDIES:
-        instances = [case.instance for case in cases if case.study == study]
-        selectors = [select(text) for text in methods(study, clusters)]
-        running = run_all(instances, selectors, Limits(AMPLE), store=Store(store.folder / "methods"), jobs=setup.jobs)
-        with contextlib.closing(running):
-            rows += progress(running, len(instances) * len(selectors), f"methods, against {study}")
+    """Run the quick methods, then certify what the library does not hold."""
+    quick = {study: [select(text) for text in methods(study, clusters)] for study in STUDIES}
+    tasks = [Task(case.instance, selector) for case in cases for selector in quick[case.study]]
+    # One process does all runs of a method: starting one takes longer than most of these.
+    running = sweep(tasks, Store(store.folder / "methods"), Limits(AMPLE), jobs=setup.jobs, reuse=True)
+    with contextlib.closing(running):
+        rows = list(progress(running, len(tasks), "running"))
     selector = select(BOUND)
     enough = {
         entry.instance for entry in known.values() if entry.status == "optimal" or setup.time_limit <= LIBRARY_SECONDS

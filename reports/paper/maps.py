@@ -28,7 +28,9 @@ def topic_map(instance: Instance) -> go.Figure:
     for topic, colour in enumerate(home_colours(instance.n_topics)):
         inside = members.item[members.start[topic] : members.start[topic + 1]]
         pairs = itertools.combinations(inside.tolist(), 2)
-        plot.add_trace(_lines(*_between(instance, instance, pairs), colour, 0.6, 0.35))
+        plot.add_trace(
+            _lines(*_between(instance, instance, pairs), colour, 0.6, 0.35 if instance.n_topics < 20 else 0.12)
+        )
         told = [f"client {client}\ntopic {topic}, {len(inside)} members" for client in inside]
         plot.add_trace(_clients(instance, inside, colour, told))
     several = np.flatnonzero(np.diff(instance.topics.start) > 1)
@@ -38,7 +40,12 @@ def topic_map(instance: Instance) -> go.Figure:
             y=instance.client_y[several],
             mode="markers",
             hoverinfo="skip",
-            marker={"symbol": "circle-open", "size": 12, "color": REFERENCE, "line": {"width": 1.5}},
+            marker={
+                "symbol": "circle-open",
+                "size": 12 if instance.n_topics < 20 else 7,
+                "color": REFERENCE,
+                "line": {"width": 1.5},
+            },
         )
     )
     plot.add_trace(_servers(instance, [REFERENCE] * instance.n_servers, _names(instance)))
@@ -67,6 +74,7 @@ def load_panel(instance: Instance, home: IntArray) -> go.Figure:
         plot.add_trace(trace, row=1, col=1)
     cost = evaluate(instance, home)
     names = [str(server) for server in range(instance.n_servers)]
+    step = 1 + instance.n_servers // 16
     parts = (("storage a", cost.storage, instance.storage), ("compute v", cost.compute, instance.compute))
     for row, (what, load, capacity) in enumerate(parts, start=2):
         told = [
@@ -87,7 +95,7 @@ def load_panel(instance: Instance, home: IntArray) -> go.Figure:
         plot.update_yaxes(
             title_text=what, title_standoff=2, title_font_size=11, zeroline=False, rangemode="tozero", row=row, col=1
         )
-        plot.update_xaxes(type="category", tickfont_size=9, tickangle=0, row=row, col=1)
+        plot.update_xaxes(type="category", tickfont_size=9, tickangle=0, tickvals=names[::step], row=row, col=1)
     plot.update_xaxes(title_text="server", title_standoff=2, title_font_size=11, row=3, col=1)
     return plot
 

@@ -22,7 +22,6 @@ from reports.paper.measures import BEST, Measures
 from reports.paper.readings import DEFAULT_CLUSTERS, READINGS, reloc
 from reports.statistics import FEWEST_FOR_INTERVAL
 
-SHORT = {"locality": "1. Locality", "relation": "2. Relation", "cooperation": "3. Cooperation"}
 TONES = {HOLDS: "good", FAILS: "bad"}
 
 
@@ -82,12 +81,12 @@ def _claims(page: Page, judged: Sequence[Claim], seeds: int) -> None:
         rows.append(
             [
                 number,
-                Cell(claim.says, tone="wrapped"),
                 Cell(f"**{claim.verdict.word}**", claim.verdict.word, tone=TONES.get(claim.verdict.word)),
+                Cell(claim.says, tone="wrapped"),
                 Cell(_other_readings(claim), tone="wrapped"),
             ]
         )
-    columns = [Column("#", "d"), Column("claim"), Column("verdict"), Column("under other readings of Algorithm 1")]
+    columns = [Column("#", "d"), Column("verdict"), Column("claim"), Column("under other readings of Algorithm 1")]
     page.table(
         Table(
             columns,
@@ -153,7 +152,7 @@ def _distributions(page: Page, found: Evaluation) -> None:
 def _steps(page: Page, found: Evaluation) -> None:
     instance = found.plans.one("preliminary", storage=7.0, compute=20.0)
     panels = [
-        (f"{SHORT[shot.step]}: Y = {shot.evaluation.y:.2f} ms", load_panel(instance, shot.home))
+        (f"{shot.step.capitalize()}: Y = {shot.evaluation.y:.2f} ms", load_panel(instance, shot.home))
         for shot in snapshots(instance, seed=0)
     ]
     panels.append(_optimum(instance))
@@ -166,8 +165,8 @@ def _steps(page: Page, found: Evaluation) -> None:
         panels,
         "Each client is joined to its home. Bars are what servers are asked to hold and to process, the red line what "
         "they can; a server with a red frame delegates to the cloud (θ < 1). Relation gathers the clients of a "
-        "cluster on one server, cooperation spreads them again where that is too much. The last panel is what an "
-        "optimum does.",
+        "cluster on one server, cooperation spreads them again where that is too much. The last panel is a proved "
+        "optimum, or the best homes known with their bound.",
     )
 
 
@@ -249,8 +248,8 @@ def _studies(page: Page, found: Evaluation, setup: Setup) -> None:
     page.panels(
         curves(measures, "spool", command),
         "The more a topic takes, the fewer servers can hold it: look where a line leaves the storage that there is, "
-        "and what its Y does from there on. A bound at a smaller p holds at a larger one, too, and is drawn where it is "
-        f"higher. {bands}",
+        "and what its Y does from there on. A bound at a smaller p holds at a larger one, too, and is drawn where "
+        f"it is higher. {bands}",
         legend(),
     )
     page.section(
