@@ -91,7 +91,8 @@ def _claims(page: Page, judged: Sequence[Claim], seeds: int) -> None:
         Table(
             columns,
             rows,
-            f"Verdicts on {seeds} seeds. Where another reading of RELOC decides otherwise, it is named: "
+            f"Verdicts on {seeds} seeds, by 95 % intervals that are not corrected for their number. "
+            "Where another reading of RELOC decides otherwise, it is named: "
             + "; ".join(f"`{reading}`: {meaning}" for reading, meaning in READINGS.items() if reading)
             + ".",
         )
@@ -121,7 +122,8 @@ def _tests(page: Page, judged: Sequence[Claim]) -> None:
         ]
         columns = [Column("#", "d"), Column("reading"), Column("verdict"), Column("numbers")]
         page.subsection("Where the reading of Algorithm 1 decides")
-        page.table(Table(columns, rows, "The claims whose verdict is another under another reading."))
+        told = Table(columns, rows, "The claims whose verdict is another under another reading.")
+        page.table(told, folded=f"All readings, {len(rows)} lines")
 
 
 def _sentence(text: str) -> str:
