@@ -127,13 +127,13 @@ class _Workers:
 
     def worker_of(self, selector: Selector) -> Worker:
         """Return the process of this thread that has begun with a method."""
-        thread = threading.get_ident()
+        thread, wanted = threading.get_ident(), f"{selector.method.where} on {threads_of(selector)}"
         known, worker = self._of_thread.get(thread, ("", None))
-        if worker is None or known != str(selector):
+        if worker is None or known != wanted:
             if worker is not None:
                 worker.close()
             worker = _worker(selector, self._limits, self._stop)
-            self._of_thread[thread] = str(selector), worker
+            self._of_thread[thread] = wanted, worker
         return worker
 
 
