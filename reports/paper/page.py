@@ -58,7 +58,7 @@ def _lead(measures: Measures, judged: Sequence[Claim]) -> str:
     words = [claim.verdict.word for claim in judged]
     values = measures.values("sigma")
     told = []
-    for x in (values[0], values[-1]):
+    for x in sorted({values[0], values[-1]}):
         mine, best = measures.mean("sigma", x, reloc(), "y"), measures.mean("sigma", x, BEST, "y")
         if mine is not None and best is not None:
             told.append(f"**{mine[0] / best[0] - 1:.0%}** at σ = {x:g} km")
