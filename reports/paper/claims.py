@@ -9,6 +9,8 @@ from reports.paper.readings import DEFAULT_CLUSTERS, READINGS, reloc
 from reports.statistics import FEWEST_FOR_INTERVAL, mean_interval
 
 HOLDS, IN_PART, FAILS, UNKNOWN = "holds", "holds in part", "does not hold", "too few seeds to tell"
+# Where the data has no value that the claim is about.
+NOT_ASKED = "not tested"
 # From this spread on the paper calls locality weak in its first study, in its third, and up to which strong.
 WEAK_FROM, INDIFFERENT_FROM, STRONG_TO = 5.0, 10.0, 5.0
 # What we take "does not vary so much" for.
@@ -93,7 +95,9 @@ def claims(measures: Measures, clusters: Sequence[int]) -> list[Claim]:
 
 
 def _word(good: int, of: int) -> str:
-    return HOLDS if good == of > 0 else IN_PART if good else FAILS
+    if of == 0:
+        return NOT_ASKED
+    return HOLDS if good == of else IN_PART if good else FAILS
 
 
 def _listed(told: Mapping[float, Interval], symbol: str) -> str:
@@ -143,7 +147,7 @@ def _nearest_pays_later(data: _Data) -> Verdict:
     mean, low, high = mean_interval([late[seed] - early[seed] for seed in early.keys() & late.keys()])
     levels = ", ".join(f"{data.mean('sigma', x, 'nearest', 'y2'):.2f}" for x in values)
     return Verdict(
-        HOLDS if low > 0 else FAILS,
+        NOT_ASKED if first == last else HOLDS if low > 0 else FAILS,
         f"Y2 of NS at σ = {', '.join(f'{x:g}' for x in values)}: {levels} ms; "
         f"from first to last {mean:+.3f} [{low:+.3f}, {high:+.3f}]",
     )

@@ -14,7 +14,7 @@ from relocbench.certifying import certify
 from relocbench.solving import solve
 from reports.pages.page import Page
 from reports.pages.tables import Cell, Column, Table, Value
-from reports.paper.claims import FAILS, HOLDS, Claim, claims
+from reports.paper.claims import FAILS, HOLDS, IN_PART, Claim, claims
 from reports.paper.curves import METHODS, SYMBOLS, cluster_curves, curves, legend, spreads
 from reports.paper.evaluation import ANNEAL, BASELINES, BOUND, STUDIES, Evaluation, Setup
 from reports.paper.maps import home_map, load_panel, size_histogram, topic_map
@@ -58,11 +58,12 @@ def _lead(measures: Measures, judged: Sequence[Claim]) -> str:
     words = [claim.verdict.word for claim in judged]
     values = measures.values("sigma")
     told = []
-    for x in (values[0], values[-1]):
+    for x in sorted({values[0], values[-1]}):
         mine, best = measures.mean("sigma", x, reloc(), "y"), measures.mean("sigma", x, BEST, "y")
         if mine is not None and best is not None:
             told.append(f"**{mine[0] / best[0] - 1:.0%}** at σ = {x:g} km")
-    count = f"Of {len(words)} claims {words.count(HOLDS)} hold, {words.count(FAILS)} do not, the others in part."
+    holds, fails, in_part = (words.count(word) for word in (HOLDS, FAILS, IN_PART))
+    count = f"Of {len(words)} claims {holds} hold, {fails} do not, {in_part} do in part."
     if len(measures.seeds) < FEWEST_FOR_INTERVAL:
         count = f"{len(words)} claims wait for {FEWEST_FOR_INTERVAL} seeds or more."
     return (
@@ -194,9 +195,7 @@ def _optimum(instance: Instance) -> tuple[str, object]:
     publications = max(instance.n_publications, 1)
     solution = certified.solution
     objective = evaluate(instance, solution.home).objective
-    name = (
-        "Optimum, proved" if solution.status == "optimal" else f"Best known (bound {solution.bound / publications:.2f})"
-    )
+    name = "Optimum" if solution.status == "optimal" else f"Best known (bound {solution.bound / publications:.2f})"
     return f"{name}: Y = {objective / publications:.2f} ms", load_panel(instance, np.asarray(solution.home, np.int32))
 
 
