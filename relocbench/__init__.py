@@ -1,9 +1,11 @@
 """A workbench that tells how far from optimal topic allocations on edge servers are.
 
-The names below are what the workbench offers to Python; each is imported when it is first used.
+The names below are what the workbench offers to Python; each is imported when it is first used. Rooms above this one
+add theirs as entry points ``relocbench.names``, as they do with commands.
 """
 
 import importlib
+import importlib.metadata
 from typing import TYPE_CHECKING, Any
 
 from relocbench.version import __version__
@@ -29,10 +31,14 @@ __all__ = ["Instance", "__version__", "certify", "evaluate", "generate", "solve"
 
 
 def __getattr__(name: str) -> Any:
-    if name not in _PLACES:
-        raise AttributeError(f"module 'relocbench' has no attribute {name!r}")
-    return getattr(importlib.import_module(_PLACES[name]), name)
+    if name in _PLACES:
+        return getattr(importlib.import_module(_PLACES[name]), name)
+    # What Python itself asks every module for is not looked up among installed packages.
+    if not name.startswith("_"):
+        for point in importlib.metadata.entry_points(group="relocbench.names", name=name):
+            return point.load()
+    raise AttributeError(f"module 'relocbench' has no attribute {name!r}")
 
 
 def __dir__() -> list[str]:
-    return __all__
+    return sorted({*__all__, *importlib.metadata.entry_points(group="relocbench.names").names})

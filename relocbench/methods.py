@@ -43,6 +43,11 @@ class Method:
     where: str
     needs: tuple[str, ...] = ()
 
+    @property
+    def ours(self) -> bool:
+        """Whether it is part of this project."""
+        return True
+
     def unavailable(self) -> str | None:
         """Return why the method cannot run here, if it cannot."""
         return missing(*self.needs)
@@ -156,21 +161,26 @@ def select(text: str) -> Selector:
     name, inside = match.groups()
     if name not in METHODS:
         raise InputError("method", f"expected one of {', '.join(METHODS)}, got {shown(name)}")
-    method = METHODS[name]
+    return configured(METHODS[name], inside or "")
+
+
+def configured(method: Method, inside: str) -> Selector:
+    """Return a method with the parameters that stand between the brackets of a selector."""
     settings: dict[str, Any] = {}
     start: Selector | None = None
-    for part in _split(inside or ""):
+    for part in _split(inside):
         key, equals, value = (piece.strip() for piece in part.partition("="))
         known = method.parameters()
         if key in settings or (key == "start" and start is not None):
-            raise InputError(f"method {name}", f"{key} is given twice")
+            raise InputError(f"method {method.name}", f"{key} is given twice")
         if equals and key == "start" and method.takes("start"):
             start = select(value)
         elif equals and key in known:
-            settings[key] = setting(f"method {name}: {key}", known[key].annotation, value)
+            settings[key] = setting(f"method {method.name}: {key}", known[key].annotation, value)
         else:
             names = ", ".join([*known, *(["start"] if method.takes("start") else [])]) or "no parameters"
-            raise InputError(f"method {name}", f"expected parameter=value with one of: {names}; got {shown(part)}")
+            problem = f"expected parameter=value with one of: {names}; got {shown(part)}"
+            raise InputError(f"method {method.name}", problem)
     return Selector(method, settings, start)
 
 

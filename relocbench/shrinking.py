@@ -8,10 +8,11 @@ from typing import Any
 import numpy as np
 
 from instances.errors import InputError
-from instances.groups import Groups
+from instances.groups import Groups, IntArray
 from instances.instance import Instance
 
 Fault = Callable[[Instance], bool]
+FaultBeside = Callable[[Instance, IntArray], bool]
 NUMBERS = (
     "cloud_delay",
     "delay_per_km",
@@ -39,7 +40,26 @@ def shrink(instance: Instance, shows_fault: Fault, *, seconds: float = 60.0) -> 
     seconds
         After which the smallest found so far has to do.
     """
-    search = _Search(instance, shows_fault, time.perf_counter() + seconds)
+    # No client is homed anywhere that could go.
+    nowhere = np.full(instance.n_clients, -1, np.int32)
+    return shrink_beside(instance, nowhere, lambda found, home: shows_fault(found), seconds=seconds)[0]
+
+
+def shrink_beside(
+    instance: Instance, home: IntArray, shows_fault: FaultBeside, *, seconds: float = 60.0
+) -> tuple[Instance, IntArray]:
+    """Shrink an instance with an assignment that the fault is measured by.
+
+    Clients that go take their homes along; a server that is somebody's home stays.
+
+    Parameters
+    ----------
+    instance, shows_fault, seconds
+        As in :func:`shrink`; the fault is told of the instance and of the homes that are left.
+    home
+        One server per client.
+    """
+    search = _Search(instance, home, shows_fault, time.perf_counter() + seconds)
     while search.goes_on():
         before = search.best
         # Large pieces first; what cannot go now may go when something else is gone, hence the loop around.
@@ -52,14 +72,16 @@ def shrink(instance: Instance, shows_fault: Fault, *, seconds: float = 60.0) -> 
         if search.best is before:
             break
     parameters = {"shrunk_from": instance.name or instance.hash}
-    return dataclasses.replace(search.best, name=f"{instance.name or 'instance'}-shrunk", parameters=parameters)
+    name = f"{instance.name or 'instance'}-shrunk"
+    return dataclasses.replace(search.best, name=name, parameters=parameters), search.home
 
 
 class _Search:
     """The smallest instance so far, and the next attempts."""
 
-    def __init__(self, instance: Instance, shows_fault: Fault, deadline: float) -> None:
+    def __init__(self, instance: Instance, home: IntArray, shows_fault: FaultBeside, deadline: float) -> None:
         self.best = instance
+        self.home = home
         self._shows_fault = shows_fault
         self._deadline = deadline
         self._tried = {instance.hash}
@@ -108,8 +130,16 @@ class _Search:
         if candidate.hash in self._tried:
             return False
         self._tried.add(candidate.hash)
-        if self._shows_fault(candidate):
-            self.best = candidate
+        home = self.home
+        if change is _without_clients:
+            home = home[_others(self.best.n_clients, *arguments)]
+        elif change is _without_servers:
+            keep = _others(self.best.n_servers, *arguments)
+            if np.setdiff1d(home[home >= 0], keep).size:
+                return False
+            home = np.where(home >= 0, np.searchsorted(keep, home), home).astype(np.int32)
+        if self._shows_fault(candidate, home):
+            self.best, self.home = candidate, home
             return True
         return False
 

@@ -136,5 +136,10 @@ def warm_up(selector: str | Selector) -> None:
     else:
         # One that is solved before anybody notices, to the end, so that no kernel is left out.
         toy, seconds = family("tiny").cells({"regime": "scarce", "clients": 3, "servers": 2})[0].build(0), 60.0
-    chosen.method.load()(toy, seed=0, time_limit=seconds, **chosen.settings)
+    try:
+        chosen.method.load()(toy, seed=0, time_limit=seconds, **chosen.settings)
+    except Exception:
+        # Somebody else's method need not like our toy; what is wrong with it shows in the run itself.
+        if chosen.method.ours:
+            raise
     _WARM.add(key)

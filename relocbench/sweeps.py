@@ -36,7 +36,7 @@ class Task:
 
 def sweep(
     tasks: Sequence[Task],
-    store: Store,
+    store: Store | None,
     limits: Limits,
     *,
     jobs: int = 1,
@@ -49,7 +49,7 @@ def sweep(
     Parameters
     ----------
     tasks, store, limits
-        What is run, where the rows go, and how much each may take.
+        What is run, where the rows go (nowhere without a store), and how much each may take.
     jobs
         How many processes run at a time.
     retry_errors
@@ -65,7 +65,7 @@ def sweep(
     missing: dict[str, Task] = {}
     for task in tasks:
         run = task.run(limits)
-        if (row := store.finished(run, retry_errors)) is not None:
+        if store is not None and (row := store.finished(run, retry_errors)) is not None:
             yield row
         else:
             missing.setdefault(run.digest, task)
@@ -127,13 +127,13 @@ class _Workers:
 
     def worker_of(self, selector: Selector) -> Worker:
         """Return the process of this thread that has begun with a method."""
-        thread = threading.get_ident()
+        thread, wanted = threading.get_ident(), f"{selector.method.where} on {threads_of(selector)}"
         known, worker = self._of_thread.get(thread, ("", None))
-        if worker is None or known != str(selector):
+        if worker is None or known != wanted:
             if worker is not None:
                 worker.close()
             worker = _worker(selector, self._limits, self._stop)
-            self._of_thread[thread] = str(selector), worker
+            self._of_thread[thread] = wanted, worker
         return worker
 
 

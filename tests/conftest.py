@@ -15,6 +15,8 @@ def pytest_xdist_make_scheduler(config, log):
                 return "cluster"
             if nodeid.startswith("tests/reports/study/test_study"):
                 return "study"
+            if nodeid.startswith("tests/reports/paper/test_command"):
+                return "paper"
             return "spark" if nodeid.startswith("tests/spark/") else nodeid
 
     return Scheduling(config, log)

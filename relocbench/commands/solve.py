@@ -38,14 +38,14 @@ def run(
     """
     from instances.instance_file import check_not_the_instance, read_instance
     from instances.solution_file import check_solution_path, write_solution
-    from relocbench.methods import select
+    from relocbench.outside import find_method
     from relocbench.solving import solve
 
     if out is not None:
         check_solution_path(out)
         check_not_the_instance(out, instance)
     problem = read_instance(instance)
-    selector = select(method)
+    selector = find_method(method)
     with live_line() as show:
 
         def progress(seconds: float, incumbent: float, bound: float) -> None:

@@ -140,7 +140,7 @@ def primal_integral(run: Judged) -> float | None:
 
 def mean_curve(curves: Sequence[Curve], horizon: float, points: int = 160) -> Curve:
     """Return the mean of step functions, at moments that lie evenly on a logarithmic scale up to the horizon."""
-    moments = np.geomspace(min(SHORTEST, horizon / 2), horizon, points)
+    moments = np.geomspace(SHORTEST, max(horizon, 2 * SHORTEST), points)
     total = np.zeros(points)
     for seconds, values in curves:
         total += np.array(values)[np.searchsorted(seconds, moments, side="right") - 1]

@@ -157,8 +157,8 @@ def _courses(page: Page, results: Results) -> None:
         return
     page.subsection(
         "The hardest of them" if len(results.problems) > len(races) else "One by one",
-        "Full lines are the cost of the best homes a method has, dotted lines its bound; they meet where it has proved "
-        "optimality. Dashed: the best cost known.",
+        "Thick lines are the cost of the best homes a method has, thin ones its bound; they meet where it has proved "
+        "optimality. Grey: the best cost known.",
     )
     for problem in races:
         race = results.race(problem)
@@ -189,7 +189,7 @@ def _end(race: Sequence[Judged]) -> str:
     if best is None or bound is None:
         return "nobody has proved anything."
     if race[0].optimum_known:
-        return "nobody has proved it here; by a certificate of the library the dashed cost is optimal."
+        return "nobody has proved it here; by a certificate of the library the grey cost is optimal."
     return f"nobody has proved it; the highest bound known is {(best - bound) / best:.1%} below the best cost known."
 
 

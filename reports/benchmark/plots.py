@@ -136,24 +136,25 @@ def gaps_over_time(runs: Sequence[Judged], methods: Sequence[str], looks: Looks,
 
 
 def one_race(runs: Sequence[Judged], looks: Looks) -> go.Figure:
-    """Draw incumbents (full lines) and bounds (dotted) of all methods on one problem."""
+    """Draw incumbents (thick lines) and bounds (thin ones) of all methods on one problem."""
     limit, best = runs[0].row.time_limit, runs[0].best
     plot = figure(x="seconds", y="ΣD, ms", height=340, xaxis_type="log", xaxis_dtick=1)
-    lowest = math.inf if best is None else best
+    firsts: list[float] = []
+    lasts: list[float] = []
     for run in runs:
         went = course(run.row)
         look, name = looks[run.row.selector], name_of(run.row.selector)
         seconds = [max(second, SHORTEST) for second in went.seconds]
         end = limit if run.outcome in ("time_limit", "memory_limit", "feasible") else seconds[-1]
         for what, values, style in (
-            ("homes", went.incumbent, {"width": 2.2, "dash": "solid"}),
-            ("bound", went.bound, {"width": 1.6, "dash": "dot"}),
+            ("homes", went.incumbent, {"width": 2.8}),
+            ("bound", went.bound, {"width": 1.2}),
         ):
             shown = [(x, y) for x, y in zip(seconds, values, strict=True) if math.isfinite(y)]
             if not shown:
                 continue
-            if what == "bound" and shown[-1][1] > 0:
-                lowest = min(lowest, shown[-1][1])
+            firsts.append(shown[0][1])
+            lasts.append(shown[-1][1])
             shown.append((max(end, shown[-1][0]), shown[-1][1]))
             plot.add_trace(
                 line(
@@ -169,11 +170,14 @@ def one_race(runs: Sequence[Judged], looks: Looks) -> go.Figure:
                 )
             )
     if best is not None:
-        plot.add_hline(y=best, line={"color": REFERENCE, "width": 1, "dash": "dash"})
-        # Weak bounds and poor first homes would press everything else into one line.
-        worst = max((run.row.objective for run in runs if run.row.objective is not None), default=best)
-        room = max(best - lowest, worst - best, 0.02 * best)
-        plot.update_layout(yaxis_range=[max(0.0, min(lowest, best) - 0.15 * room), max(worst, best) + 0.3 * room])
+        plot.add_hline(y=best, line={"color": REFERENCE, "width": 1})
+        # What everything ended with is in the picture, what it began with only if that is not far off: very weak
+        # bounds and very poor homes would press the rest into one line.
+        ends = [best, *(end for end in lasts if end > 0)]
+        low = min(*ends, max(0.6 * best, min(firsts, default=best)))
+        high = max(*ends, min(1.6 * best, max(firsts, default=best)))
+        room = 0.06 * max(high - low, 0.01 * best)
+        plot.update_layout(yaxis_range=[low - room, high + room])
     plot.update_layout(xaxis_range=[math.log10(SHORTEST), math.log10(max(limit, 2 * SHORTEST))])
     return plot
 

@@ -23,12 +23,15 @@ class Results:
         self.runs, self.wrong = runs, wrong
         self.methods = list(dict.fromkeys(run.row.selector for run in runs))
         self.provers = can_prove(runs)
-        self.problems = list(dict.fromkeys(run.problem for run in runs))
         self.common = solved_by_all(runs, self.provers)
         self.seeds = len({run.row.seed for run in runs})
         self.time_limit = runs[0].row.time_limit
         self.memory_limit = runs[0].row.memory_limit
         self.looks = looks(self.methods)
+        self._races: dict[Problem, list[Judged]] = {}
+        for run in runs:
+            self._races.setdefault(run.problem, []).append(run)
+        self.problems = list(self._races)
 
     def of(self, method: str, problems: set[Problem] | None = None) -> list[Judged]:
         """Return the runs of a method, perhaps on some problems only."""
@@ -37,7 +40,7 @@ class Results:
 
     def race(self, problem: Problem) -> list[Judged]:
         """Return all runs on a problem."""
-        return [run for run in self.runs if run.problem == problem]
+        return self._races[problem]
 
     @property
     def optima_known(self) -> int:

@@ -23,6 +23,8 @@ How a report makes one::
   that reproduces it; a click (or a tap) shows the command in a line below the plot, with a button that copies it.
 - ``Page.numbers`` shows a few large numbers, ``Page.listing`` a list, ``Page.html`` markup of your own; a long table
   goes behind a line with ``page.table(table, folded="All 64 lines")``.
+- ``Page.panels([(title, plot), ...], caption, legend)`` sets plots side by side, one below the other on a phone, with
+  one legend for all.
 - Tables sort by clicking a heading: by the number in the cell, not its text; empty cells stay last.
 - ``Page.write`` writes whole or not at all, and needs the extra ``reports`` (plotly, jinja2); where it is missing,
   ``needs.require`` says in one line what to install. Call it before a long computation, not after.

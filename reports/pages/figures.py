@@ -54,7 +54,7 @@ def banded_line(
     plot: go.Figure,
     name: str,
     look: Look,
-    x: Sequence[float],
+    x: Sequence[float] | Sequence[str],
     middle: Sequence[float],
     low: Sequence[float],
     high: Sequence[float],

@@ -61,7 +61,7 @@ const repaint = (printing) => {
 };
 
 function nameCommand(plot, event) {
-  const line = plot.parentNode.querySelector(".command");
+  const line = plot.closest("figure").querySelector(".command");
   const given = event.points[0]?.customdata;
   if (!Array.isArray(given) || typeof given[1] !== "string") return;
   line.querySelector("code").textContent = given[1];
@@ -91,8 +91,8 @@ async function draw() {
     await Plotly.relayout(plot, paint(plot.layout, false));
     plots.push(plot);
     plot.on("plotly_click", (event) => nameCommand(plot, event));
-    const line = plot.parentNode.querySelector(".command");
-    line.querySelector("button").addEventListener("click", () => copy(line));
+    const line = plot.closest("figure").querySelector(".command");
+    line.querySelector("button").onclick = () => copy(line);
   }
   dark.addEventListener("change", () => repaint(false));
   matchMedia("(max-width: 36rem)").addEventListener("change", () => repaint(false));

@@ -1,7 +1,7 @@
 """A page: what is added to it, and the one file it becomes."""
 
 import datetime
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -9,6 +9,7 @@ from markupsafe import Markup
 
 from instances.writing import written_whole
 from relocbench.information import information
+from reports.pages.looks import Look
 from reports.pages.tables import Table
 from reports.pages.texts import marked, plain
 
@@ -88,16 +89,33 @@ class Page:
 
     def figure(self, plot: "go.Figure", caption: str) -> None:
         """Add a plot and the sentence that says what to see in it."""
+        self._parts.append(Markup('<figure class="plot">{}{}</figure>').format(self._canvas(plot), _told(caption)))
+
+    def panels(
+        self, plots: Sequence[tuple[str, "go.Figure"]], caption: str, legend: Sequence[tuple[str, Look]] = ()
+    ) -> None:
+        """Add plots that belong together, side by side as far as there is room, with one legend for all."""
+        lines = Markup().join(
+            Markup('<span><i style="border-top:3px {} {}"></i>{}</span>').format(
+                "solid" if look.dash == "solid" else "dotted" if look.dash == "dot" else "dashed", look.colour, name
+            )
+            for name, look in legend
+        )
+        panels = Markup().join(
+            Markup("<div><h4>{}</h4>{}</div>").format(marked(title), self._canvas(plot)) for title, plot in plots
+        )
+        self._parts.append(
+            Markup('<figure class="plot">{}<div class="panels">{}</div>{}</figure>').format(
+                Markup('<p class="legend">{}</p>').format(lines) if legend else "", panels, _told(caption)
+            )
+        )
+
+    def _canvas(self, plot: "go.Figure") -> Markup:
+        """Keep a plot and return the place where it will be drawn."""
         name = f"figure-{len(self._figures) + 1}"
         self._figures[name] = plot.to_json()
-        height = plot.layout.height or 380
-        self._parts.append(
-            Markup(
-                '<figure class="plot"><div id="{}" class="canvas" style="min-height:{}px"></div>'
-                '<p class="command" hidden><code></code><button type="button">copy</button></p>'
-                "<figcaption>{}</figcaption></figure>"
-            ).format(name, height, marked(caption))
-        )
+        canvas = Markup('<div id="{}" class="canvas" style="min-height:{}px"></div>')
+        return canvas.format(name, plot.layout.height or 380)
 
     def html(self, markup: Markup) -> None:
         """Add HTML of your own; it must be self-contained, and safe."""
@@ -149,6 +167,13 @@ class Page:
         with written_whole(path) as temporary:
             temporary.write_text(self.render(), encoding="utf-8")
         return Path(path)
+
+
+def _told(caption: str) -> Markup:
+    """Return what stands below a plot: a line for the command that a click names, and the caption."""
+    return Markup(
+        '<p class="command" hidden><code></code><button type="button">copy</button></p><figcaption>{}</figcaption>'
+    ).format(marked(caption))
 
 
 def plotly_script() -> str:

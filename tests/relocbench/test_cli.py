@@ -355,7 +355,7 @@ def test_version_is_printed(run):
 
 
 def test_every_command_has_help_with_an_example(run):
-    for word in ("generate", "describe", "solve", "evaluate", "bench", "study", "families", "methods", "info"):
+    for word in ("generate", "describe", "solve", "evaluate", "bench", "study", "show", "families", "methods", "info"):
         code, out, _ = run(word, "--help")
         assert code == 0
         assert "Example: relocbench" in " ".join(out.split()), word

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from relocbench.shrinking import shrink
+from relocbench.shrinking import shrink, shrink_beside
 from tests.samples import random_instance
 
 
@@ -55,3 +55,22 @@ def test_no_instance_is_tried_twice():
 
     shrink(random_instance(5), shows_fault)
     assert len(seen) == len(set(seen)) > 10
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_an_assignment_is_shrunk_along(seed):
+    instance = random_instance(seed + 64)
+    home = np.random.default_rng(seed).integers(instance.n_servers, size=instance.n_clients).astype(np.int32)
+    # The last client with its home, and nothing else.
+    place, at = (instance.client_x[-1], instance.client_y[-1]), home[-1]
+    server = instance.server_x[at], instance.server_y[at]
+
+    def shows_fault(found, homes):
+        assert homes.shape == (found.n_clients,)
+        assert ((homes >= 0) & (homes < found.n_servers)).all()
+        mine = np.flatnonzero((found.client_x == place[0]) & (found.client_y == place[1]))
+        return any((found.server_x[homes[m]], found.server_y[homes[m]]) == server for m in mine)
+
+    assert shows_fault(instance, home)
+    small, left = shrink_beside(instance, home, shows_fault)
+    assert (small.n_clients, small.n_servers, left.tolist()) == (1, 1, [0])

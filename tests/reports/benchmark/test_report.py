@@ -76,6 +76,7 @@ LITTLE = {
     "an error": [row("cfn", status="error", objective=None, failure="died", error="SIGSEGV")],
     "no memory": [row("cfn", status="memory_limit", objective=None)],
     "nothing to pay": [row("cfn", objective=0.0, bound=0.0, seconds=0.0)],
+    "no time": [row("cfn", status="time_limit", bound=1.0, seconds=0.2, time_limit=0.0)],
     "nothing at all": [row("reloc", status="error", objective=None, failure="raised", error="no luck")],
 }
 

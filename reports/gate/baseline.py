@@ -1,0 +1,151 @@
+"""The committed file that says what methods cost before, by instance and seed."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from instances.errors import InputError
+from instances.json_fields import Fields, read_object
+from instances.writing import written_whole
+
+FORMAT = "relocbench-baseline/1"
+# The methods of this project; where people keep theirs, unless they say otherwise.
+SHIPPED = Path(__file__).parent / "baseline.json"
+USUAL = Path("relocbench-baseline.json")
+
+
+@dataclass(frozen=True)
+class Line:
+    """What a method found on an instance.
+
+    Attributes
+    ----------
+    instance
+        Content hash of the instance.
+    costs
+        ``ΣD``, one for each seed of the record.
+    home
+        The homes of the first seed, which a smaller instance that shows a regression is measured by.
+    """
+
+    instance: str
+    costs: tuple[float, ...]
+    home: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Record:
+    """What a method found, under which conditions.
+
+    Attributes
+    ----------
+    method
+        Its selector, as text.
+    seeds
+        Those of the costs, in their order.
+    time_limit
+        Seconds that each run had.
+    pattern
+        Which instances of the library it is meant to hold.
+    library
+        Version of the library.
+    made
+        Versions of what it was made with.
+    lines
+        By the name of the instance.
+    """
+
+    method: str
+    seeds: tuple[int, ...]
+    time_limit: float
+    pattern: str
+    library: int
+    made: Mapping[str, str]
+    lines: Mapping[str, Line]
+
+
+@dataclass(frozen=True)
+class Baseline:
+    """Records by the name of their method."""
+
+    records: Mapping[str, Record]
+
+    def record(self, method: str, path: Path) -> Record:
+        """Return the record of a method, or say what to do about it."""
+        if method not in self.records:
+            there = ", ".join(self.records) or "none"
+            problem = f"has no costs of {method}; --update-baseline adds them, --against takes one of: {there}"
+            raise InputError(str(path), problem)
+        return self.records[method]
+
+
+def read_baseline(path: Path) -> Baseline:
+    """Read a baseline file (``.json``, ``.json.gz``)."""
+    try:
+        whole = read_object(path, FORMAT, ("format", "methods"))
+        records = [_read_record(value, f"methods[{i}]") for i, value in enumerate(whole.entries("methods"))]
+        found = {record.method: record for record in records}
+        if len(found) < len(records):
+            raise InputError("methods", "expected each method once")
+        return Baseline(found)
+    except InputError as error:
+        raise error.inside(str(path)) from error
+
+
+def write_baseline(baseline: Baseline, path: Path) -> None:
+    """Write a baseline, an instance a line, so that version control shows what changed."""
+    parts = ",\n".join(map(_record_text, baseline.records.values()))
+    with written_whole(path) as temporary:
+        temporary.write_text(f'{{"format": "{FORMAT}", "methods": [\n{parts}]}}\n', encoding="utf-8")
+
+
+def _record_text(record: Record) -> str:
+    head = {
+        "method": record.method,
+        "seeds": record.seeds,
+        "time_limit": record.time_limit,
+        "pattern": record.pattern,
+        "library": record.library,
+        "made": dict(record.made),
+    }
+    lines = ",\n   ".join(_line_text(name, line) for name, line in record.lines.items())
+    return f' {json.dumps(head, ensure_ascii=False)[:-1]}, "instances": [\n   {lines}]}}'
+
+
+def _line_text(name: str, line: Line) -> str:
+    told: dict[str, Any] = {"name": name, "instance": line.instance, "costs": line.costs}
+    home = json.dumps(line.home, separators=(",", ":"))
+    return f'{json.dumps(told, ensure_ascii=False)[:-1]}, "home": {home}}}'
+
+
+def _read_record(value: object, label: str) -> Record:
+    row = Fields(value, label, ("method", "seeds", "time_limit", "pattern", "library", "made", "instances"))
+    seeds = tuple(row.integers("seeds").tolist())
+    if not seeds or len(set(seeds)) < len(seeds):
+        raise InputError(row.label("seeds"), "expected at least one seed, each once")
+    made = row.value("made")
+    versions = Fields(made, row.label("made"), made if isinstance(made, dict) else ())
+    lines: dict[str, Line] = {}
+    for i, entry in enumerate(row.entries("instances")):
+        line = Fields(entry, f"{row.label('instances')}[{i}]", ("name", "instance", "costs", "home"))
+        name, costs = line.text("name"), tuple(line.numbers("costs").tolist())
+        if len(costs) != len(seeds):
+            raise InputError(line.label("costs"), f"expected {len(seeds)} costs, one for each seed, got {len(costs)}")
+        if min(costs) < 0:
+            raise InputError(line.label("costs"), f"expected no cost below 0, got {min(costs)!r}")
+        if name in lines:
+            raise InputError(line.label("name"), f"{name} is given twice")
+        lines[name] = Line(line.text("instance"), costs, tuple(line.integers("home").tolist()))
+    if not lines:
+        raise InputError(row.label("instances"), "expected at least one")
+    return Record(
+        method=row.text("method"),
+        seeds=seeds,
+        time_limit=row.number("time_limit"),
+        pattern=row.text("pattern"),
+        library=row.integer("library"),
+        made={name: versions.text(name) for name in made},
+        lines=lines,
+    )

@@ -1,0 +1,63 @@
+import json
+
+import pytest
+
+from instances.errors import InputError
+from reports.gate.baseline import SHIPPED, Baseline, Line, Record, read_baseline, write_baseline
+
+LINES = {"a-1": Line("12ab", (1.5, 0.1 + 0.2), (0, 2, 1)), "b-2": Line("34cd", (7.0, 8.0), (1,))}
+RECORD = Record("mine.py:f[k=2]", (0, 4), 60.0, "*", 95, {"python": "3.11"}, LINES)
+
+
+def test_a_baseline_comes_back_as_it_was_written(tmp_path):
+    path = tmp_path / "new" / "baseline.json"
+    baseline = Baseline({RECORD.method: RECORD})
+    write_baseline(baseline, path)
+    assert read_baseline(path) == baseline
+    text = path.read_text(encoding="utf-8")
+    assert json.loads(text)["format"] == "relocbench-baseline/1"
+    assert sum('"costs"' in line for line in text.splitlines()) == 2  # an instance a line
+
+
+def test_the_baseline_of_this_project_is_written_as_it_would_be_now(tmp_path):
+    write_baseline(read_baseline(SHIPPED), tmp_path / "again.json")
+    assert (tmp_path / "again.json").read_text(encoding="utf-8") == SHIPPED.read_text(encoding="utf-8")
+
+
+def test_a_method_that_is_not_there_is_told_with_those_that_are(tmp_path):
+    with pytest.raises(InputError, match=r"has no costs of x; --update-baseline adds them.*mine.py:f\[k=2\]"):
+        Baseline({RECORD.method: RECORD}).record("x", tmp_path / "baseline.json")
+
+
+def changed(path, *keys, value):
+    whole = json.loads(path.read_text(encoding="utf-8"))
+    place = whole
+    for key in keys[:-1]:
+        place = place[key]
+    place[keys[-1]] = value
+    path.write_text(json.dumps(whole), encoding="utf-8")
+
+
+@pytest.mark.parametrize(
+    ("keys", "value", "complaint"),
+    [
+        (("format",), "x", 'format: expected "relocbench-baseline/1"'),
+        (("methods", 0, "seeds"), [], "methods[0].seeds: expected at least one seed"),
+        (("methods", 0, "seeds"), [1, 1], "methods[0].seeds: expected at least one seed, each once"),
+        (("methods", 0, "made"), 3, "methods[0].made: expected an object"),
+        (("methods", 0, "instances"), [], "methods[0].instances: expected at least one"),
+        (("methods", 0, "instances", 1, "costs"), [1.0], "methods[0].instances[1].costs: expected 2 costs"),
+        (("methods", 0, "instances", 1, "costs"), [1.0, -1.0], "expected no cost below 0"),
+        (("methods", 0, "instances", 1, "costs"), [1.0, "x"], "methods[0].instances[1].costs[1]: expected a number"),
+        (("methods", 0, "instances", 1, "name"), "a-1", "methods[0].instances[1].name: a-1 is given twice"),
+        (("methods", 0, "more"), 1, "methods[0].more: unknown field"),
+    ],
+)
+def test_a_bad_file_is_one_line_that_names_the_field(tmp_path, keys, value, complaint):
+    path = tmp_path / "baseline.json"
+    write_baseline(Baseline({RECORD.method: RECORD}), path)
+    changed(path, *keys, value=value)
+    with pytest.raises(InputError) as caught:
+        read_baseline(path)
+    assert str(caught.value).startswith(f"{path}: ")
+    assert complaint in str(caught.value)

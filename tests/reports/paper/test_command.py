@@ -1,0 +1,95 @@
+import contextlib
+import io
+import json
+import sys
+from unittest.mock import patch
+
+import pyarrow.parquet as pq
+import pytest
+
+from relocbench.cli import main
+from reports.paper.evaluation import ANNEAL, methods
+from reports.paper.measures import BEST, STEPS
+from tests.reports.browser import browser
+
+# As small as it gets: one cell of each study, two servers.
+SMALL = ["--seeds", "1", "--time-limit", "1", "--jobs", "1", "--set", "sigma=5", "--set", "spool_per_member=2"]
+SMALL += ["--set", "topics=4", "--set", "servers=2", "--set", "max_topic_size=5"]
+
+
+def run(*arguments):
+    """Run the command in this process; returns (exit code, stdout, stderr)."""
+    out, err, code = io.StringIO(), io.StringIO(), 0
+    with (
+        patch.object(sys, "argv", ["relocbench", "paper", *map(str, arguments)]),
+        contextlib.redirect_stdout(out),
+        contextlib.redirect_stderr(err),
+    ):
+        try:
+            main()
+        except SystemExit as stop:
+            code = stop.code or 0
+    return code, out.getvalue(), err.getvalue()
+
+
+@pytest.fixture(scope="module")
+def done(tmp_path_factory):
+    out = tmp_path_factory.mktemp("paper") / "out"
+    code, told, err = run(*SMALL, "--out", out, "--json")
+    assert code == 0, err
+    return out, json.loads(told)
+
+
+def test_every_method_is_measured_in_both_studies(done):
+    _, answer = done
+    assert answer["errors"] == []
+    table = pq.read_table(answer["data"]).to_pylist()
+    for study in ("sigma", "spool"):
+        rows = {row["method"]: row for row in table if row["study"] == study}
+        assert rows.keys() == {*methods(study, [1, 2]), *STEPS.values(), BEST}
+        least = min(row["y"] for row in rows.values())
+        assert rows[BEST]["y"] == least
+        assert rows[BEST]["bound"] <= least
+        assert rows[ANNEAL]["seconds"] > 0
+
+
+def test_claims_wait_for_more_seeds(done):
+    _, answer = done
+    assert len(answer["claims"]) == 12
+    assert {claim["verdict"] for claim in answer["claims"]} == {"too few seeds to tell"}
+
+
+def test_the_page_shows_every_figure_and_sorts(done, tmp_path):
+    out, _ = done
+    with browser(tmp_path) as chromium:
+        # Two distributions, three steps and the optimum, five methods and the optimum, two maps, one histogram, three
+        # times six panels.
+        assert chromium.open(out / "paper.html") == 2 + 4 + 6 + 2 + 1 + 18
+        assert chromium.errors == []
+        chromium.evaluate("document.querySelector('table.sortable th button').click()")
+        assert chromium.texts("table.sortable")[0].count("too few seeds to tell") == 12
+        assert chromium.evaluate("document.querySelector('table.sortable tbody td').textContent") == "12"
+        place = "(() => { const box = document.querySelector('#figure-16 path.point').getBoundingClientRect();"
+        place += " return [box.x + box.width / 2, box.y + box.height / 2]; })()"
+        chromium.evaluate("document.querySelector('#figure-16').scrollIntoView({behavior: 'instant'})")
+        chromium.click(*chromium.evaluate(place))
+        [command] = chromium.texts(".command:not([hidden]) code")
+        assert command.startswith("relocbench bench --family paper --set sigma=5")
+        chromium.open(out / "paper.html", width=390, height=800, dark=True)
+        assert chromium.evaluate("document.documentElement.scrollWidth") == 390
+
+
+def test_what_was_run_is_not_run_again(done):
+    out, _ = done
+    stored = {path: path.stat().st_mtime_ns for path in (out / "runs").rglob("*.parquet")}
+    code, told, err = run(*SMALL, "--out", out)
+    assert code == 0, err
+    assert "too few seeds to tell" in told
+    assert {path: path.stat().st_mtime_ns for path in (out / "runs").rglob("*.parquet")} == stored
+
+
+def test_a_file_that_is_not_there_is_one_line(tmp_path):
+    code, _, err = run("--social", tmp_path / "none.txt", "--out", tmp_path / "out")
+    assert code == 2
+    [line] = err.splitlines()
+    assert "none.txt" in line

@@ -1,0 +1,74 @@
+import dataclasses
+
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+
+from instances.evaluation import evaluate
+from relocbench.generating import generate
+from reports.paper.measures import BEST, Case, Measures, carried, measured
+
+
+@pytest.fixture(scope="module")
+def case():
+    return Case("sigma", 5.0, 3, generate("paper", 3, sigma=5, topics=6, servers=4))
+
+
+def test_an_assignment_is_measured_as_the_evaluator_says(case):
+    instance = case.instance
+    home = np.zeros(instance.n_clients, np.int32)
+    cost = evaluate(instance, home)
+    row = measured(case, home, "mine", 1.5, bound=cost.objective)
+    assert (row.study, row.x, row.seed, row.method, row.seconds) == ("sigma", 5.0, 3, "mine", 1.5)
+    assert (row.y, row.y1, row.y2) == (cost.y, cost.y1, cost.y2)
+    # Everything is on one of four servers.
+    assert row.fullest_storage == pytest.approx(4 * row.storage_use) == cost.storage[0] / 640
+    assert row.fullest_compute == pytest.approx(4 * row.compute_use) == cost.compute[0] / 3200
+    distance = np.hypot(instance.client_x - instance.server_x[0], instance.client_y - instance.server_y[0]).mean()
+    assert row.distance_km == pytest.approx(distance)
+    assert row.proved
+    assert not dataclasses.replace(row, bound=0.99 * row.y).proved
+    assert not dataclasses.replace(row, bound=None).proved
+
+
+def rows_of(case, **numbers):
+    row = measured(case, np.zeros(case.instance.n_clients, np.int32), "mine")
+    return dataclasses.replace(row, **numbers)
+
+
+def test_differences_are_instance_by_instance_and_to_the_best_of_the_others(case):
+    rows = [
+        rows_of(case, seed=seed, method=method, y=y)
+        for seed, values in enumerate([(1.0, 3.0, 2.0), (5.0, 4.0, 9.0)])
+        for method, y in zip("abc", values, strict=True)
+    ]
+    found = Measures([*rows, rows_of(case, seed=2, method="a")])
+    assert found.differences("sigma", 5.0, "a", ["b", "c"]) == [-1.0, 1.0]
+    assert found.mean("sigma", 5.0, "b", "y")[0] == 3.5
+    assert found.mean("sigma", 5.0, "b", "bound") is None
+    assert found.mean("sigma", 1.0, "b", "y") is None
+
+
+def test_a_bound_at_a_smaller_spool_holds_at_a_larger_one(case):
+    rows = [rows_of(case, x=x, bound=bound) for x, bound in ((3.0, 1.2), (1.0, 1.0), (2.0, 1.5), (4.0, None))]
+    assert [(row.x, row.bound) for row in carried(rows)] == [(1.0, 1.0), (2.0, 1.5), (3.0, 1.5), (4.0, 1.5)]
+
+
+def test_larger_spools_never_cost_less():
+    home = None
+    costs = []
+    for p in (1, 2, 4, 6):
+        instance = generate("paper-spooler", 0, spool_per_member=p)
+        home = np.arange(instance.n_clients) % 5 if home is None else home
+        assert instance.cloud_is_far
+        costs.append(evaluate(instance, home).objective)
+    assert costs == sorted(costs)
+    assert costs[0] < costs[-1]
+
+
+def test_the_file_holds_every_row(case, tmp_path):
+    rows = [rows_of(case, seed=seed, method=BEST) for seed in range(3)]
+    Measures(rows).write(tmp_path / "rows.parquet")
+    table = pq.read_table(tmp_path / "rows.parquet")
+    assert table.column("seed").to_pylist() == [0, 1, 2]
+    assert table.column("proved").to_pylist() == [False] * 3
