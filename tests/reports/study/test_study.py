@@ -7,11 +7,11 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
+import relocbench
 from instances.errors import InputError
 from instances.instance_file import read_instance
 from relocbench.cli import main
 from reports.study.gaps import SCHEMA
-from reports.study.study import study
 from tests.samples import worked_example
 
 # One that is proved here, and one, too large for that, that the library has a bound of.
@@ -81,14 +81,14 @@ def test_the_command_that_a_click_names_gives_the_cost_of_the_point(folder, tmp_
 
 def test_a_study_from_python_keeps_the_instances_it_was_given(tmp_path):
     given = worked_example()
-    done = study("nearest", [given], families={"preliminary": [0]}, out=tmp_path, seeds=[0])
+    done = relocbench.study("nearest", [given], families={"preliminary": [0]}, out=tmp_path, seeds=[0])
     assert done.page.exists()
     assert len(done.gaps) == 1 + 2
     assert done.warnings == []
     [mine] = [gap for gap in done.gaps if gap.hash == given.hash]
     assert read_instance(mine.command.split()[2]).hash == given.hash
     with pytest.raises(InputError, match="at least one instance"):
-        study("nearest", out=tmp_path)
+        relocbench.study("nearest", out=tmp_path)
 
 
 @pytest.mark.parametrize(
