@@ -14,6 +14,7 @@ from instances.errors import shown
 
 IdArray = npt.NDArray[np.int64]
 
+BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 _ID = re.compile(r"-?[0-9]+")  # int() would also take 1_000 and the digits of every script
 _EDGE_BEGINS = re.compile(rb"\s*-?\d")
 
@@ -32,7 +33,7 @@ def parse_edges(text: bytes, *, beginning: bool) -> EdgeText:
     """Read whole lines; at the beginning of a file a line without numbers is taken for a header."""
     lead = 0
     if beginning:
-        text = text.removeprefix(b"\xef\xbb\xbf")
+        text = text.removeprefix(BYTE_ORDER_MARK)
         lead = _lead(text)
     first = text[lead : text.find(b"\n", lead) + 1 or len(text)]
     if _EDGE_BEGINS.match(first):
@@ -40,6 +41,12 @@ def parse_edges(text: bytes, *, beginning: bool) -> EdgeText:
         if edges is not None:
             return EdgeText(*edges)
     return _parse_carefully(text.decode(errors="replace"), beginning)
+
+
+def only_comments(text: bytes) -> bool:
+    """Tell whether whole lines hold nothing to read."""
+    text = text.removeprefix(BYTE_ORDER_MARK)
+    return _lead(text) == len(text)
 
 
 def parse_regular(source: Path | io.BytesIO, separator: str, skip: int = 0) -> tuple[IdArray, IdArray] | None:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from instances.edge_text import EdgeText, parse_edges
+from instances.edge_text import EdgeText, only_comments, parse_edges
 from instances.errors import InputError, reason
 
 if TYPE_CHECKING:
@@ -69,8 +69,10 @@ def read_piece(path: str, begin: int, end: int) -> Iterator[EdgeText]:
     """Read the lines that begin in a piece of a file, some at a time."""
     try:
         texts = _unpacked(path) if _is_packed(path) else _lines_between(path, begin, end)
-        for number, text in enumerate(texts):
-            yield parse_edges(text, beginning=begin == 0 and number == 0)
+        beginning = _only_comments_before(path, begin)
+        for text in texts:
+            yield parse_edges(text, beginning=beginning)
+            beginning = beginning and only_comments(text)
     except (OSError, EOFError, zlib.error) as error:
         raise InputError(path, f"cannot be read ({reason(error)})") from error
 
@@ -96,6 +98,17 @@ def _lines_between(path: str, begin: int, end: int) -> Iterator[bytes]:
         if length > 0:
             text = file.read(length)
             yield text if text.endswith(b"\n") else text + file.readline()
+
+
+def _only_comments_before(path: str, end: int) -> bool:
+    """Tell whether a header, which comments may stand before, may be still to come."""
+    if end == 0:
+        return True
+    with open(path, "rb") as file:
+        while file.tell() < end:
+            if not only_comments(file.readline()):
+                return False
+    return True
 
 
 def _unpacked(path: str) -> Iterator[bytes]:

@@ -1,4 +1,11 @@
 import pytest
+from hypothesis import HealthCheck, settings
+
+# The same examples in every run, however slow the machine: what passes here passes there.
+settings.register_profile(
+    "repeatable", deadline=None, derandomize=True, database=None, suppress_health_check=list(HealthCheck)
+)
+settings.load_profile("repeatable")
 
 
 @pytest.hookimpl(optionalhook=True)

@@ -11,7 +11,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from instances import json_fields, parquet_file
@@ -640,8 +640,6 @@ def test_odd_but_legal_instances_are_no_problem(tmp_path: Path, name: str) -> No
 
 
 # What follows holds for thousands of files each: the command works, or says in one line what is wrong with which file.
-# derandomize: every run takes the same files.
-REPEATABLE = settings(deadline=None, derandomize=True, database=None, suppress_health_check=list(HealthCheck))
 EVALUATING: list[tuple[str, ...]] = [("evaluate", "SAMPLE", "FILE", "--json")]
 READING: list[tuple[str, ...]] = [
     ("describe", "FILE"),
@@ -674,7 +672,7 @@ def check_mutations(
     ended: dict[bytes, int] = {}
 
     # Twice as many as asked for: Hypothesis comes back to what it had.
-    @settings(REPEATABLE, max_examples=2 * different)
+    @settings(max_examples=2 * different)
     @given(files, st.sampled_from(commands))
     def check(content: bytes, command: tuple[str, ...]) -> None:
         if content not in ended:
@@ -741,7 +739,7 @@ def test_no_change_to_people_or_places_ends_in_a_traceback(
 ) -> None:
     path = tmp_path / name
 
-    @settings(REPEATABLE, max_examples=250)
+    @settings(max_examples=250)
     @given(mutated_bytes(content))
     def check(spoilt: bytes) -> None:
         path.write_bytes(spoilt)

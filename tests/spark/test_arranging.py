@@ -4,7 +4,7 @@ from collections import Counter
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from typer.testing import CliRunner
 
@@ -58,7 +58,7 @@ def in_blocks(spark, edges, blocks, parts):
 ID = st.one_of(st.integers(0, 12), st.integers(-3, 3), st.sampled_from([2**31, 2**62, -(2**63)]))
 
 
-@settings(max_examples=6, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=6)
 @given(
     st.lists(st.tuples(ID, ID), min_size=1, max_size=60),
     st.integers(1, 3),

@@ -1,7 +1,7 @@
 import gzip
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 import spark.edges
@@ -23,6 +23,8 @@ LINES = st.lists(st.sampled_from(["1\t2", "30\t4\r", "# comment", "", "bad line"
 
 
 @given(LINES, st.integers(1, 40), st.booleans())
+@example(["# comment", "bad line"], 1, False)
+@example(["# comment", "bad line", "bad line", "1\t2"], 3, True)
 def test_every_line_is_read_once_wherever_the_file_is_cut(tmp_path_factory, lines, piece_bytes, ends):
     path = tmp_path_factory.mktemp("edges") / "edges.txt"
     text = "\n".join(lines) + ("\n" if ends else "")
@@ -33,7 +35,7 @@ def test_every_line_is_read_once_wherever_the_file_is_cut(tmp_path_factory, line
         assert whole[0] == [tuple(map(int, line.split())) for line in lines if line[:1].isdigit()]
         edges, bad = read(path, piece_bytes, patch)
         assert edges == whole[0]
-        # A first line without numbers is taken for a header, and only the piece that begins the file has it.
+        # A first line without numbers is taken for a header, comments before it or not.
         assert bad == whole[1]
         assert read(path.parent / "edges.txt.gz", piece_bytes, patch) == whole
 

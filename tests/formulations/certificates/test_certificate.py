@@ -9,7 +9,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from formulations.certificates import packing
@@ -29,8 +29,6 @@ from instances.exact import evaluate_exact
 from tests.formulations.certificates.duals import Costs, certificate_for, instances_of_every_kind
 from tests.instances.bad_files import mutated_bytes, mutated_json
 from tests.samples import KINDS, random_instance
-
-REPEATABLE = settings(deadline=None, derandomize=True, database=None, suppress_health_check=list(HealthCheck))
 
 
 @functools.cache
@@ -297,7 +295,7 @@ def check_tampering(files, tmp_path, different, name="tampered.json"):
     seen, proved = set(), []
     path = tmp_path / name
 
-    @settings(REPEATABLE, max_examples=different * 3 // 2)
+    @settings(max_examples=different * 3 // 2)
     @given(st.integers(0, len(samples()) - 1).flatmap(lambda index: files(index).map(lambda file: (index, file))))
     def check(drawn):
         index, content = drawn
