@@ -66,6 +66,10 @@ OVERLOADED = 0.01
 CLOSE, MOST_TO_SWAP = 0.004, 500
 
 
+# Of two assignments that cost the same but for rounding the first one found is kept.
+ROUNDING = 1e-12
+
+
 class _Best:
     """The best homes known to both sides."""
 
@@ -79,7 +83,7 @@ class _Best:
         """Take note of homes."""
         cost = evaluate(self.instance, home).objective
         with self._lock:
-            if cost < self.cost:
+            if cost < self.cost * (1 - ROUNDING):
                 self.home, self.cost = home, cost
 
     def offer_rounded(self, home: IntArray) -> None:
