@@ -135,10 +135,11 @@ def anneal_among(
     search = _Search(instance, start, seed, _near(instance) if likely is None else _likely(instance, likely))
     length = int(effort * max(ROUND_PER_CLIENT * len(search.around.moving), SHORTEST_ROUND))
     search.begin_round(length, heat, priced)
-    done, progress = 0, time_used()
-    while progress < 1:
+    done, progress, used = 0, 0.0, time_used()
+    while max(progress, used) < 1:
         done += search.batch(length - done, progress)
-        progress = max(done / length, time_used())
+        used = time_used()
+        progress = max(done / length, used)
     return search.best_home
 
 

@@ -54,9 +54,9 @@ FIRST_ROUND, MOST_EFFORT = 0.4, 2.0
 # A round that is under way at this share of the time has cooled by then: the rest may go into sealing.
 SEARCHING = 0.9
 # The first homes, before anything else: what annealing finds in this share of a round (a whole one for so many
-# clients), and of the time.
+# clients), and of the time; a second is enough for small instances, whose homes then do not depend on the clock.
 QUICK_EFFORT, QUICK_CLIENTS = 0.1, 50
-QUICK_TIME = 0.03
+QUICK_TIME, QUICK_SECONDS = 0.03, 1.0
 # The claim of a certificate is this much below what was computed (relative, from 1 up): more than rounding takes.
 CLAIM_MARGIN, CLAIM_BITS = 2e-7, 40
 STEPS_A_NODE = 1.5  # of a proof
@@ -301,7 +301,7 @@ class _Run:
 
     def _anneal_quickly(self) -> None:
         """Find homes that tell whether the servers are overloaded."""
-        most = max(QUICK_TIME * self._time_limit, 1e-9)
+        most = max(QUICK_TIME * self._time_limit, min(QUICK_SECONDS, self._time_limit / 2), 1e-9)
         found = anneal_among(
             self._instance,
             None,
