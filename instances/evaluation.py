@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -62,6 +63,35 @@ class Evaluation:
     def y2(self) -> float:
         """``Y2``, the part of ``Y`` between servers and to the cloud."""
         return self.processing_cost / max(self.n_publications, 1)
+
+    def values(self) -> dict[str, Any]:
+        """Return plain values, under the names that ``relocbench evaluate --json`` gives them."""
+        return {
+            "Y": self.y,
+            "Y1": self.y1,
+            "Y2": self.y2,
+            "objective": self.objective,
+            "publications": self.n_publications,
+            "theta": self.theta.tolist(),
+            "storage": self.storage.tolist(),
+            "compute": self.compute.tolist(),
+            "sent": self.sent.tolist(),
+            "spread": self.spread.tolist(),
+        }
+
+
+def use(load: FloatArray, capacity: FloatArray) -> FloatArray:
+    """Return loads as shares of what there is; infinite where something is asked of nothing."""
+    share = np.full(len(load), np.inf)
+    np.divide(load, capacity, out=share, where=capacity > 0)
+    share[load == 0] = 0.0
+    return share
+
+
+def mean_distance(instance: Instance, home: IntArray) -> float:
+    """Return how far clients are from their homes on average, in km."""
+    distance = np.hypot(instance.client_x - instance.server_x[home], instance.client_y - instance.server_y[home])
+    return float(distance.mean())
 
 
 def evaluate(instance: Instance, home: npt.ArrayLike) -> Evaluation:

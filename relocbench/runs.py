@@ -9,11 +9,11 @@ from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from instances.errors import InputError, reason, shown
+from instances.evaluation import mean_distance, use
 from instances.instance import Instance
 from instances.writing import written_whole
 from relocbench.information import information
@@ -124,7 +124,6 @@ def row_of(instance: Instance, run: Run, outcome: Outcome, log: str | None = Non
     bound = outcome.bound if math.isfinite(outcome.bound) else None
     if outcome.evaluation is not None and outcome.home is not None:
         cost, home = outcome.evaluation, outcome.home
-        distance = np.hypot(instance.client_x - instance.server_x[home], instance.client_y - instance.server_y[home])
         told = {
             "objective": outcome.objective,
             "y": cost.y,
@@ -132,9 +131,9 @@ def row_of(instance: Instance, run: Run, outcome: Outcome, log: str | None = Non
             "y2": cost.y2,
             "gap": gap(outcome.objective, bound),
             "least_theta": float(cost.theta.min()),
-            "most_storage_use": _most_use(cost.storage, instance.storage),
-            "most_compute_use": _most_use(cost.compute, instance.compute),
-            "mean_distance": float(distance.mean()),
+            "most_storage_use": float(use(cost.storage, instance.storage).max()),
+            "most_compute_use": float(use(cost.compute, instance.compute).max()),
+            "mean_distance": mean_distance(instance, home),
             "home": home.tolist(),
         }
     return Row(
@@ -253,14 +252,6 @@ def _read_row(path: Path) -> Row:
     values["trace"] = [(point["seconds"], point["incumbent"], point["bound"]) for point in values["trace"]]
     del values["format"]
     return Row(**values)
-
-
-def _most_use(load: Any, capacity: Any) -> float:
-    """Return the largest load as a share of what there is: infinite where something is asked of nothing."""
-    use = np.full(len(load), math.inf)
-    np.divide(load, capacity, out=use, where=capacity > 0)
-    use[load == 0] = 0.0
-    return float(use.max())
 
 
 @functools.cache

@@ -5,6 +5,7 @@ import json
 import shlex
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from pathlib import Path
 from typing import Any, TypeVar
 
 Item = TypeVar("Item")
@@ -31,6 +32,21 @@ def live_line() -> Iterator[Callable[[str], None]]:
 
     with Console(stderr=True).status("working") as status:
         yield status.update
+
+
+@contextlib.contextmanager
+def resumable(out: Path) -> Iterator[None]:
+    """Let an interrupt end a command whose finished work is in a folder, and say so."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        import typer
+
+        print(
+            f"relocbench: interrupted; what is finished is in {out}, the same command goes on from there",
+            file=sys.stderr,
+        )
+        raise typer.Exit(130) from None
 
 
 def command_line() -> str:

@@ -187,11 +187,10 @@ def drawn(topics: "DataFrame", filters: Filters) -> "DataFrame":
     total = sum(counts.values())
     if total < filters.topics:
         raise InputError("--topics", f"expected at most {total}, the topics that are left, got {filters.topics}")
-    missing, last = filters.topics, None
-    for last, count in counts.items():  # noqa: B007
-        if count >= missing:
-            break
-        missing -= count
+    reached = np.cumsum(list(counts.values()))
+    at = int(np.searchsorted(reached, filters.topics))
+    last = list(counts)[at]
+    missing = filters.topics - int(reached[at]) + counts[last]
     among = sorted(row[0] for row in lots.where(leading == sql.lit(last)).collect())
     return numbered.where(sql.col("lot") <= among[missing - 1]).drop("lot")
 

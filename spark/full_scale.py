@@ -79,7 +79,7 @@ def solve_field(
         }
         homes = out / method / "homes"
         timed("homes", lambda: write_step(chosen[method](), homes))
-        return summary(timed("evaluation", lambda: evaluate_homes(clients, dataset(spark, homes), field, homes)))
+        return timed("evaluation", lambda: evaluate_homes(clients, dataset(spark, homes), field, homes)).values()
 
     asked = {"method": method, **(asdict(reading) if method == "reloc" else {"seed": reading.seed})}
     return once(out / method, asked, make)
@@ -89,22 +89,6 @@ def evaluate_folder(spark: "SparkSession", folder: Path, homes: Path) -> Evaluat
     """Evaluate an assignment, a dataset of clients and homes, of the instance in a folder that ``reloc`` wrote."""
     field = read_field(folder / "field")
     return evaluate_homes(dataset(spark, folder / "field" / "clients"), dataset(spark, homes), field, homes)
-
-
-def summary(cost: Evaluation) -> dict[str, Any]:
-    """Return an evaluation as plain values, named as ``relocbench evaluate`` names them."""
-    return {
-        "Y": cost.y,
-        "Y1": cost.y1,
-        "Y2": cost.y2,
-        "objective": cost.objective,
-        "publications": cost.n_publications,
-        "theta": cost.theta.tolist(),
-        "storage": cost.storage.tolist(),
-        "compute": cost.compute.tolist(),
-        "sent": cost.sent.tolist(),
-        "spread": cost.spread.tolist(),
-    }
 
 
 def dataset(spark: "SparkSession", folder: Path) -> "DataFrame":

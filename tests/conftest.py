@@ -1,5 +1,9 @@
+import sys
+
 import pytest
 from hypothesis import HealthCheck, settings
+
+from relocbench.cli import main
 
 # The same examples in every run, however slow the machine: what passes here passes there.
 settings.register_profile(
@@ -27,3 +31,20 @@ def pytest_xdist_make_scheduler(config, log):
             return "spark" if nodeid.startswith("tests/spark/") else nodeid
 
     return Scheduling(config, log)
+
+
+@pytest.fixture
+def run(monkeypatch, capsys):
+    """Run the command in this process; returns (exit code, stdout, stderr)."""
+
+    def call(*arguments):
+        monkeypatch.setattr(sys, "argv", ["relocbench", *map(str, arguments)])
+        try:
+            main()
+            code = 0
+        except SystemExit as stop:
+            code = stop.code or 0
+        captured = capsys.readouterr()
+        return code, captured.out, captured.err
+
+    return call

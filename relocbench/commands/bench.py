@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from relocbench.terminal import command_line, print_json, print_table, progress
+from relocbench.terminal import command_line, print_json, print_table, progress, resumable
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -115,15 +115,9 @@ def _bench(
         raise InputError("--method", "expected at least one")
     tasks = [Task(instance, selector, seed) for instance in instances for selector in selectors for seed in seeds]
     rows: list[Row] = []
-    try:
-        with contextlib.closing(sweep(tasks, Store(out), limits, jobs=jobs, retry_errors=retry_errors)) as running:
-            rows += progress(running, len(tasks), "running")
-    except KeyboardInterrupt:
-        print(
-            f"relocbench: interrupted; what is finished is in {out}, the same command goes on from there",
-            file=sys.stderr,
-        )
-        raise typer.Exit(130) from None
+    running = sweep(tasks, Store(out), limits, jobs=jobs, retry_errors=retry_errors)
+    with resumable(out), contextlib.closing(running):
+        rows += progress(running, len(tasks), "running")
     order = {task.run(limits): number for number, task in enumerate(tasks)}
     if report(sorted(rows, key=lambda row: order[row.run]), out, as_json):
         raise typer.Exit(1)
@@ -207,14 +201,11 @@ def _cross_check(
     # Another store than a sweep's, which has a fresh process for every run.
     store = Store(out / "cross-check")
     rows: list[Row] = []
-    try:
+    with resumable(store.folder):
         running = run_all(instances, selectors, limits, store=store, jobs=jobs, retry_errors=retry_errors)
         with contextlib.closing(running):
             rows += progress(running, len(instances) * len(selectors), "comparing")
         answer = conclude(rows, instances, selectors, limits, out=out / "disagreements")
-    except KeyboardInterrupt:
-        print(f"relocbench: interrupted; what is finished is in {store.folder}", file=sys.stderr)
-        raise typer.Exit(130) from None
     # What the methods do not show of each other, the library may.
     told = {(one.hash, one.methods[0], one.seed) for one in answer.disagreements}
     besides = [one for one in wrong_answers(rows) if (one.hash, one.methods[0], one.seed) not in told]

@@ -2,7 +2,7 @@
 
 import sys
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
@@ -30,18 +30,7 @@ def run(
     problem = read_instance(instance)
     stored = read_solution(solution, problem)
     cost = evaluate(problem, stored.home)
-    answer: dict[str, Any] = {
-        "Y": cost.y,
-        "Y1": cost.y1,
-        "Y2": cost.y2,
-        "objective": cost.objective,
-        "publications": cost.n_publications,
-        "theta": cost.theta.tolist(),
-        "storage": cost.storage.tolist(),
-        "compute": cost.compute.tolist(),
-        "sent": cost.sent.tolist(),
-        "spread": cost.spread.tolist(),
-    }
+    answer = cost.values()
     if exact:
         answer["exact_objective"] = str(evaluate_exact(problem, stored.home).objective)
     if as_json:

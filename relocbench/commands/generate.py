@@ -5,21 +5,19 @@ from typing import Annotated, Any
 
 import typer
 
+from relocbench.commands.options import FIELD, Clients, Family, People, Regime, Set, Sigma, Sites, Social
 from relocbench.terminal import print_json, progress
-
-FIELD = "The family's parameters"
-REAL = "Real people and places"
 
 
 def run(
-    family: Annotated[str, typer.Option(help="Which family; `relocbench families` lists them.")],
+    family: Family,
     out: Annotated[
         Path, typer.Option(help="NAME.json, NAME.json.gz, NAME.parquet, or a folder for one JSON file each.")
     ],
     seed: Annotated[
         str | None, typer.Option(help="Which replicates: 3, 0-9 or 1,4,7. Default: all of the family's.")
     ] = None,
-    sigma: Annotated[float | None, typer.Option(help="Spread of a topic's members, km.", rich_help_panel=FIELD)] = None,
+    sigma: Sigma = None,
     topics: Annotated[int | None, typer.Option(help="N.", rich_help_panel=FIELD)] = None,
     servers: Annotated[int | None, typer.Option(help="L.", rich_help_panel=FIELD)] = None,
     servers_at: Annotated[
@@ -30,23 +28,12 @@ def run(
     ] = None,
     storage: Annotated[float | None, typer.Option(help="A of every server.", rich_help_panel=FIELD)] = None,
     compute: Annotated[float | None, typer.Option(help="B of every server.", rich_help_panel=FIELD)] = None,
-    clients: Annotated[int | None, typer.Option(help="M (family small).", rich_help_panel=FIELD)] = None,
-    regime: Annotated[
-        str | None, typer.Option(help="loose, scarce or overloaded (families tiny, small).", rich_help_panel=FIELD)
-    ] = None,
-    set_: Annotated[
-        list[str] | None,
-        typer.Option("--set", metavar="NAME=VALUE", help="Any other parameter; repeatable.", rich_help_panel=FIELD),
-    ] = None,
-    social: Annotated[
-        Path | None, typer.Option(help="Edge list `follower<TAB>followee` to take topics from.", rich_help_panel=REAL)
-    ] = None,
-    sites: Annotated[
-        Path | None, typer.Option(help="CSV with latitude, longitude of server sites.", rich_help_panel=REAL)
-    ] = None,
-    people: Annotated[
-        Path | None, typer.Option(help="CSV with latitude, longitude of clients; needs --sites.", rich_help_panel=REAL)
-    ] = None,
+    clients: Clients = None,
+    regime: Regime = None,
+    set_: Set = None,
+    social: Social = None,
+    sites: Sites = None,
+    people: People = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print what was written as JSON.")] = False,
 ) -> None:
     """Generate instances.

@@ -1,13 +1,12 @@
 """``relocbench paper``."""
 
 import shlex
-import sys
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-REAL = "Real people and places"
+from relocbench.commands.options import People, Sites, Social
 
 
 def paper(
@@ -21,15 +20,9 @@ def paper(
         list[str] | None,
         typer.Option("--set", metavar="NAME=VALUE", help="Another value of a family's parameter; repeatable."),
     ] = None,
-    social: Annotated[
-        Path | None, typer.Option(help="Edge list `follower<TAB>followee` to take topics from.", rich_help_panel=REAL)
-    ] = None,
-    sites: Annotated[
-        Path | None, typer.Option(help="CSV with latitude, longitude of server sites.", rich_help_panel=REAL)
-    ] = None,
-    people: Annotated[
-        Path | None, typer.Option(help="CSV with latitude, longitude of clients; needs --sites.", rich_help_panel=REAL)
-    ] = None,
+    social: Social = None,
+    sites: Sites = None,
+    people: People = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Redo the paper's evaluation: every figure, with certified optima, and a verdict on every claim.
@@ -44,16 +37,13 @@ def paper(
 
     needs.require()
     from relocbench.generating import read_parameters
-    from relocbench.terminal import print_json, print_table
+    from relocbench.terminal import print_json, print_table, resumable
     from reports.paper.evaluation import Setup, run_evaluation
     from reports.paper.page import write_page
 
     setup = Setup(seeds, time_limit, jobs, read_parameters({}, set_ or []), social, sites, people)
-    try:
+    with resumable(out):
         found = run_evaluation(setup, out / "runs")
-    except KeyboardInterrupt:
-        print(f"relocbench: interrupted; what is finished is in {out}, the same command goes on", file=sys.stderr)
-        raise typer.Exit(130) from None
     data, page = out / "assignments.parquet", out / "paper.html"
     found.measures.write(data)
     words = ["relocbench", "paper", "--seeds", str(seeds), "--time-limit", f"{time_limit:g}"]

@@ -5,15 +5,13 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from instances.evaluation import evaluate
+from instances.evaluation import evaluate, mean_distance, use
 from instances.groups import IntArray
 from instances.instance import Instance
 from instances.writing import written_whole
-from reports.showing.map import use
 from reports.statistics import mean_interval
 
 Interval = tuple[float, float, float]
@@ -91,7 +89,6 @@ def measured(
     instance = case.instance
     cost = evaluate(instance, home)
     storage, compute = use(cost.storage, instance.storage), use(cost.compute, instance.compute)
-    distance = np.hypot(instance.client_x - instance.server_x[home], instance.client_y - instance.server_y[home])
     return Measured(
         study=case.study,
         x=case.x,
@@ -107,7 +104,7 @@ def measured(
         fullest_storage=float(storage.max()),
         compute_use=float(compute.mean()),
         fullest_compute=float(compute.max()),
-        distance_km=float(distance.mean()),
+        distance_km=mean_distance(instance, home),
         least_theta=float(cost.theta.min()),
         seconds=seconds,
     )

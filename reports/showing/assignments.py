@@ -5,12 +5,10 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
-import numpy as np
-
 from formulations.certificates.certificate import Certificate
 from formulations.certificates.verification import rounded_down, verify
 from instances.errors import InputError
-from instances.evaluation import Evaluation, checked_home, evaluate
+from instances.evaluation import Evaluation, checked_home, evaluate, mean_distance
 from instances.groups import IntArray
 from instances.instance import Instance
 from instances.library.shelf import Shelf
@@ -43,8 +41,7 @@ class Assignment:
     @cached_property
     def distance(self) -> float:
         """How far a client is from its home on average, in km."""
-        at = self.instance
-        return float(np.hypot(at.client_x - at.server_x[self.home], at.client_y - at.server_y[self.home]).mean())
+        return mean_distance(self.instance, self.home)
 
 
 @dataclass(frozen=True)

@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 import plotly.graph_objects as go
 
+from instances.evaluation import use
 from instances.groups import FloatArray
 from reports.pages.figures import figure, points
 from reports.pages.looks import BAD, REFERENCE, faded
@@ -54,14 +55,6 @@ def home_colours(servers: int) -> list[str]:
         parts = colorsys.hls_to_rgb((0.55 + server * GOLDEN) % 1.0, lightness, saturation)
         colours.append("#" + "".join(f"{round(255 * part):02x}" for part in parts))
     return colours
-
-
-def use(load: FloatArray, capacity: FloatArray) -> FloatArray:
-    """Return loads as shares of what there is; infinite where something is asked of nothing."""
-    share = np.full(len(load), np.inf)
-    np.divide(load, capacity, out=share, where=capacity > 0)
-    share[load == 0] = 0.0
-    return share
 
 
 def _spokes(plot: go.Figure, assignment: Assignment, drawn: Any) -> None:

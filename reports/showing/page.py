@@ -5,12 +5,13 @@ from pathlib import Path
 
 import numpy as np
 
+from instances.evaluation import use
 from instances.instance import Instance
 from relocbench.verifying import gap
 from reports.pages.page import Page
 from reports.pages.tables import Column, Table, Value
 from reports.showing.assignments import Assignment, Known
-from reports.showing.map import MOST_CLIENTS, draw_map, use
+from reports.showing.map import MOST_CLIENTS, draw_map
 
 SCRIPT = Path(__file__).parent / "links.js"
 

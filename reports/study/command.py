@@ -1,8 +1,7 @@
 """``relocbench study``."""
 
-import shlex
-import sys
 from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -82,10 +81,12 @@ def study(
     from relocbench.isolation import GIB
     from relocbench.methods import select_many
     from relocbench.sweeps import Limits
+    from relocbench.terminal import command_line, resumable
     from reports.pages.needs import require
     from reports.study import subjects
     from reports.study.running import Design
     from reports.study.study import conduct
+    from spark.commands.options import started
 
     require()
     selectors = select_many(method or METHODS)
@@ -107,26 +108,13 @@ def study(
         reference_time=reference_time,
         jobs=jobs or (cores if isinstance(cores, int) else 1),
         retry_errors=retry_errors,
-        session=_session(master) if spark else None,
+        session=partial(started, master) if spark else None,
     )
-    command = shlex.join(["relocbench", *sys.argv[1:]])
-    try:
-        done = conduct(found, design, out, command)
-    except KeyboardInterrupt:
-        print(
-            f"relocbench: interrupted; what is finished is in {out}, the same command goes on from there",
-            file=sys.stderr,
-        )
-        raise typer.Exit(130) from None
+    with resumable(out):
+        done = conduct(found, design, out, command_line())
     _tell(done, as_json)
     if any("wrong" in warning for warning in done.warnings) or done.problems:
         raise typer.Exit(1)
-
-
-def _session(master: str | None):  # type: ignore[no-untyped-def]
-    from spark.commands.options import started
-
-    return lambda: started(master)
 
 
 def _tell(done: "Study", as_json: bool) -> None:

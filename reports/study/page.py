@@ -1,6 +1,6 @@
 """The page of a gap study."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from relocbench.methods import METHODS
@@ -134,8 +134,7 @@ def _numbers(gaps: Sequence[Gap]) -> dict[str, str]:
 
 
 def _add_sigma(page: Page, gaps: Sequence[Gap], groups: Sequence[str]) -> None:
-    for group in groups:
-        inside = [gap for gap in gaps if gap.group == group and gap.gap is not None]
+    for group, inside in _measured(gaps, groups):
         sigmas = sorted({gap.sigma for gap in inside if gap.sigma is not None})
         if len(sigmas) < 2:
             continue
@@ -157,6 +156,13 @@ def _sigma_caption(gaps: Sequence[Gap], sigmas: Sequence[float]) -> str:
     hidden = " RA is far above all others and hidden; click it in the legend." if "random" in _selectors(gaps) else ""
     what = f"Mean gap to the {_kinds(gaps)} over instances; bands are 95 % bootstrap intervals."
     return f"{what} Lower is better. {order}{hidden}"
+
+
+def _measured(gaps: Sequence[Gap], groups: Sequence[str]) -> Iterator[tuple[str, list[Gap]]]:
+    """Yield the groups in which a gap is known, and these gaps."""
+    for group in groups:
+        if inside := [gap for gap in gaps if gap.group == group and gap.gap is not None]:
+            yield group, inside
 
 
 def _selectors(gaps: Sequence[Gap]) -> list[str]:
@@ -216,10 +222,7 @@ def _overview(told: Sequence[Summary]) -> Table:
 
 def _add_distributions(page: Page, gaps: Sequence[Gap], groups: Sequence[str]) -> None:
     page.section("How gaps are distributed")
-    for group in groups:
-        inside = [gap for gap in gaps if gap.group == group and gap.gap is not None]
-        if not inside:
-            continue
+    for group, inside in _measured(gaps, groups):
         page.subsection(f"`{group}`")
         page.figure(
             plots.distribution(inside),
@@ -238,10 +241,7 @@ def _distribution_finding(gaps: Sequence[Gap]) -> str:
 
 def _add_time(page: Page, gaps: Sequence[Gap], groups: Sequence[str]) -> None:
     page.section("Gap against time")
-    for group in groups:
-        inside = [gap for gap in gaps if gap.group == group and gap.gap is not None]
-        if not inside:
-            continue
+    for group, inside in _measured(gaps, groups):
         page.subsection(f"`{group}`")
         page.figure(
             plots.against_time(inside),
@@ -253,10 +253,7 @@ def _add_time(page: Page, gaps: Sequence[Gap], groups: Sequence[str]) -> None:
 
 def _add_runs(page: Page, gaps: Sequence[Gap], groups: Sequence[str]) -> None:
     page.section("Where a method loses")
-    for group in groups:
-        inside = [gap for gap in gaps if gap.group == group and gap.gap is not None]
-        if not inside:
-            continue
+    for _, inside in _measured(gaps, groups):
         worst = max(inside, key=lambda gap: gap.gap or 0.0)
         named = [gap for gap in inside if gap.selector != "random"]
         hardest = max(named, key=lambda gap: gap.gap or 0.0) if named else worst

@@ -24,13 +24,13 @@ def run(
     Example: relocbench spark evaluate huge huge/reloc/homes
     """
     from spark.fields import read_field
-    from spark.full_scale import evaluate_folder, summary
+    from spark.full_scale import evaluate_folder
     from spark.progress import watched
     from spark.steps import input_errors
 
     read_field(instance / "field")  # before Java starts
     with started(master, memory, partitions, conf) as spark, input_errors():
-        cost = summary(watched(spark, lambda: evaluate_folder(spark, instance, homes), "evaluating"))
+        cost = watched(spark, lambda: evaluate_folder(spark, instance, homes), "evaluating").values()
     if as_json:
         print_json(cost)
     else:

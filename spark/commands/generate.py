@@ -5,15 +5,13 @@ from typing import Annotated
 
 import typer
 
+from relocbench.commands.options import Clients, Family, People, Regime, Set, Sigma, Sites, Social
 from relocbench.terminal import print_json
 from spark.commands.options import Conf, Master, Memory, started
 
-FIELD = "The family's parameters"
-REAL = "Real people and places"
-
 
 def run(
-    family: Annotated[str, typer.Option(help="Which family; `relocbench families` lists them.")],
+    family: Family,
     out: Annotated[
         Path, typer.Option(help="Folder for one Parquet file an instance; what is in it is not made again.")
     ],
@@ -21,24 +19,13 @@ def run(
         str | None,
         typer.Option("--seed", "--seeds", help="Which replicates: 3, 0-9 or 1,4,7. Default: all of the family's."),
     ] = None,
-    sigma: Annotated[float | None, typer.Option(help="Spread of a topic's members, km.", rich_help_panel=FIELD)] = None,
-    clients: Annotated[int | None, typer.Option(help="M (family small).", rich_help_panel=FIELD)] = None,
-    regime: Annotated[
-        str | None, typer.Option(help="loose, scarce or overloaded (families tiny, small).", rich_help_panel=FIELD)
-    ] = None,
-    set_: Annotated[
-        list[str] | None,
-        typer.Option("--set", metavar="NAME=VALUE", help="Any other parameter; repeatable.", rich_help_panel=FIELD),
-    ] = None,
-    social: Annotated[
-        Path | None, typer.Option(help="Edge list `follower<TAB>followee` to take topics from.", rich_help_panel=REAL)
-    ] = None,
-    sites: Annotated[
-        Path | None, typer.Option(help="CSV with latitude, longitude of server sites.", rich_help_panel=REAL)
-    ] = None,
-    people: Annotated[
-        Path | None, typer.Option(help="CSV with latitude, longitude of clients; needs --sites.", rich_help_panel=REAL)
-    ] = None,
+    sigma: Sigma = None,
+    clients: Clients = None,
+    regime: Regime = None,
+    set_: Set = None,
+    social: Social = None,
+    sites: Sites = None,
+    people: People = None,
     master: Master = None,
     memory: Memory = None,
     conf: Conf = None,

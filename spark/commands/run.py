@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 
+from relocbench.terminal import resumable
 from spark.commands.options import Conf, Master, Memory, started
 
 
@@ -53,16 +54,9 @@ def run(
     store = Store(out)
     to_do = missing(tasks, store, limits, retry_errors)
     problems: list[str] = []
-    try:
-        if to_do:
-            with started(master, memory, conf=conf) as session:
-                problems = sweep(session, to_do, store, limits, retry_errors=retry_errors, parts=parts)
-    except KeyboardInterrupt:
-        print(
-            f"relocbench: interrupted; what is finished is in {out}, the same command goes on from there",
-            file=sys.stderr,
-        )
-        raise typer.Exit(130) from None
+    if to_do:
+        with resumable(out), started(master, memory, conf=conf) as session:
+            problems = sweep(session, to_do, store, limits, retry_errors=retry_errors, parts=parts)
     runs = dict.fromkeys(task.run(limits) for task in tasks)
     wrong = report([row for run in runs if (row := store.find(run)) is not None], out, as_json)
     for problem in problems[:20]:

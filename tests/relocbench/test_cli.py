@@ -9,27 +9,9 @@ import pytest
 from instances.families import FAMILIES
 from instances.instance_file import read_instance, read_instances
 from instances.solution_file import read_solution
-from relocbench.cli import main
 from relocbench.methods import METHODS
 from relocbench.version import __version__
 from tests.relocbench.fake_methods import fake
-
-
-@pytest.fixture
-def run(monkeypatch, capsys):
-    """Run the command in this process; returns (exit code, stdout, stderr)."""
-
-    def call(*arguments):
-        monkeypatch.setattr(sys, "argv", ["relocbench", *map(str, arguments)])
-        try:
-            main()
-            code = 0
-        except SystemExit as stop:
-            code = stop.code or 0
-        captured = capsys.readouterr()
-        return code, captured.out, captured.err
-
-    return call
 
 
 def test_the_stable_lines_work_from_end_to_end(run, tmp_path):

@@ -1,29 +1,10 @@
 import json
-import sys
 
 import pytest
 
 from instances.instance_file import read_instance
 from instances.parquet_file import write_rows
-from relocbench.cli import main
 from relocbench.generating import plan
-
-
-@pytest.fixture
-def run(monkeypatch, capsys):
-    """Run a command in this process; returns (exit code, stdout, stderr)."""
-
-    def call(*arguments):
-        monkeypatch.setattr(sys, "argv", ["relocbench", *map(str, arguments)])
-        try:
-            main()
-            code = 0
-        except SystemExit as stop:
-            code = stop.code or 0
-        captured = capsys.readouterr()
-        return code, captured.out, captured.err
-
-    return call
 
 
 @pytest.mark.parametrize("family", ["paper", "tiny"])

@@ -1,11 +1,9 @@
 import json
 import shlex
-import sys
 
 import pyarrow.parquet as pq
 import pytest
 
-from relocbench.cli import main
 from relocbench.cross_check import wrong_answers
 from relocbench.methods import METHODS
 from reports.benchmark import report
@@ -22,21 +20,6 @@ from tests.reports.browser import browser
 def chromium(tmp_path_factory):
     with browser(tmp_path_factory.mktemp("browser")) as opened:
         yield opened
-
-
-@pytest.fixture
-def run(monkeypatch, capsys):
-    def call(*arguments):
-        monkeypatch.setattr(sys, "argv", ["relocbench", *map(str, arguments)])
-        try:
-            main()
-            code = 0
-        except SystemExit as stop:
-            code = stop.code or 0
-        captured = capsys.readouterr()
-        return code, captured.out, captured.err
-
-    return call
 
 
 def drawn(rows, folder):

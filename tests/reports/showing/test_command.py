@@ -1,29 +1,12 @@
 import json
 import struct
-import sys
 
 import pytest
 
-from relocbench.cli import main
 from reports.pages import chromium as chromium_module
 from tests.reports.browser import browser, chromium
 
 NAME = "small-overloaded-m10-l3-0"
-
-
-@pytest.fixture
-def run(monkeypatch, capsys):
-    def call(*arguments):
-        monkeypatch.setattr(sys, "argv", ["relocbench", *map(str, arguments)])
-        try:
-            main()
-            code = 0
-        except SystemExit as stop:
-            code = stop.code or 0
-        captured = capsys.readouterr()
-        return code, captured.out, captured.err
-
-    return call
 
 
 def test_the_page_draws_a_map_each_and_links_a_client_hovered_over(run, tmp_path):
