@@ -60,6 +60,7 @@ QUICK_TIME, QUICK_SECONDS = 0.03, 1.0
 # The claim of a certificate is this much below what was computed (relative, from 1 up): more than rounding takes.
 CLAIM_MARGIN, CLAIM_BITS = 2e-7, 40
 STEPS_A_NODE = 1.5  # of a proof
+SECONDS_A_PAIR = 1.5e-8  # of homes along an edge, to write down and to verify
 # An instance counts as overloaded when delegation is more than this share of the cost.
 OVERLOADED = 0.01
 # Homes found by rounding are improved by exchanging pairs if they are this close to the best and not too many.
@@ -209,7 +210,8 @@ def certify(
     seed
         Steers the search for homes.
     time_limit
-        Seconds, verification included. An interrupt (Ctrl-C) ends the search early; what is known by then is certified.
+        Seconds, verification included; where they are too few for a first bound and its proof, it takes longer. An
+        interrupt (Ctrl-C) ends the search early; what is known by then is certified.
     start
         Homes to begin with; the nearest servers otherwise.
     on_progress
@@ -244,8 +246,8 @@ class _Run:
         self._closing = Closing(self._graph, lambda: self._best.cost, self._best.offer_rounded, self._time_is_left)
         self._trace: list[tuple[float, float, float]] = []
         self._bound = self._root_bound = -math.inf
-        # What packing and verifying one step takes, until it is known better: mostly by the number of edges.
-        self._seconds_a_step = 0.001 + 1e-5 * self._graph.n_edges
+        # What packing and verifying one step takes: mostly by the pairs of homes along edges.
+        self._sealing_a_step = 0.001 + SECONDS_A_PAIR * self._graph.n_edges * self._graph.n_servers**2
 
     def search(self) -> None:
         """Raise the bound and lower the cost until both meet, or the time is over."""
@@ -289,14 +291,17 @@ class _Run:
         )
         return Certified(solution, certificate, verdict)
 
-    def _time_is_left(self) -> bool:
-        """Tell whether to go on: there must be time left to write the proof down and verify it."""
-        sealing = self._seconds_a_step * (1 + STEPS_A_NODE * self._closing.explored)
-        return time.perf_counter() - self._begin + sealing < self._time_limit
+    def _time_is_left(self, step: float = 0.0) -> bool:
+        """Tell whether to go on for a step of so many seconds: the proof has to be written down and verified, too."""
+        sealing = self._sealing_a_step * (1 + STEPS_A_NODE * self._closing.explored)
+        return self._seconds() + step + sealing < self._time_limit
+
+    def _seconds(self) -> float:
+        return time.perf_counter() - self._begin
 
     def _note(self, bound: float) -> None:
         self._bound = max(self._bound, min(bound, self._best.cost))
-        self._trace.append((time.perf_counter() - self._begin, self._best.cost, self._bound))
+        self._trace.append((self._seconds(), self._best.cost, self._bound))
         report(self._on_progress, self._best.home, self._trace[-1])
 
     def _anneal_quickly(self) -> None:
@@ -310,7 +315,7 @@ class _Run:
             heat=1.0,
             priced=True,
             effort=max(QUICK_EFFORT, min(1.0, QUICK_CLIENTS / self._instance.n_clients)),
-            time_used=lambda: (time.perf_counter() - self._begin) / most,
+            time_used=lambda: self._seconds() / most,
         )
         self._best.offer(found)
 
@@ -318,10 +323,12 @@ class _Run:
         """Raise the bound, first of all assignments at once, then part by part."""
         best, closing = self._best, self._closing
         root = Root(self._graph, best.home, best.overloaded)
-        stalled, hinted = 0, WORTH_A_HINT * best.cost
+        stalled, hinted, step = 0, WORTH_A_HINT * best.cost, 0.0
         try:
-            while self._time_is_left() and (stalled < ROOT_PATIENCE or root.relaxation.pairs > MOST_PAIRS):
+            while self._time_is_left(step) and (stalled < ROOT_PATIENCE or root.relaxation.pairs > MOST_PAIRS):
+                begin = self._seconds()
                 gain = root.step()
+                step = self._seconds() - begin
                 self._note(root.bound.value)
                 gap = best.cost - root.bound.value
                 if root.bound.value >= closing.cutoff:
@@ -338,6 +345,8 @@ class _Run:
         finally:
             self._root_bound = root.bound.value
             closing.start(root.relaxation, root.dual, root.bound)
+        if root.relaxation.pairs > MOST_PAIRS:
+            return  # the time is over but for a moment, which is too short for a tree of this size
         while self._time_is_left() and closing.step():
             self._note(closing.bound)
 
