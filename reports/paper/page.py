@@ -128,7 +128,9 @@ def _tests(page: Page, judged: Sequence[Claim]) -> None:
 
 
 def _sentence(text: str) -> str:
-    return f"{text[:1].upper()}{text[1:]}."
+    """Begin with a capital, unless with a symbol such as σ, and end with a full stop."""
+    symbol = len(text.partition(" ")[0]) == 1
+    return f"{text if symbol else text[:1].upper() + text[1:]}."
 
 
 def _other_readings(claim: Claim) -> str:

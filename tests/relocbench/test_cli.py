@@ -303,6 +303,26 @@ def test_bench_keeps_every_outcome_and_goes_on_where_it_was(run, tiny, tmp_path,
     assert sum(path.stat().st_mtime_ns != written[path] for path in out.glob("*.parquet")) == 1
 
 
+def test_an_interrupted_bench_says_where_its_work_is_and_goes_on_from_there(run, tiny, tmp_path, monkeypatch):
+    out = tmp_path / "store"
+    command = ("bench", tiny, "--method", "nearest", "--seed", "0-2", "--time-limit", 20, "--out", out)
+
+    def first_one(items, total, what):
+        yield next(items)
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched:
+        patched.setattr("relocbench.commands.bench.progress", first_one)
+        code, text, err = run(*command)
+    assert (code, text) == (130, "")
+    assert err == f"relocbench: interrupted; what is finished is in {out}, the same command goes on from there\n"
+    written = {path: path.stat().st_mtime_ns for path in out.glob("*.parquet")}
+    assert 1 <= len(written) < 3
+    assert run(*command)[0] == 0
+    assert len(list(out.glob("*.parquet"))) == 3
+    assert {path: path.stat().st_mtime_ns for path in written} == written
+
+
 def test_bench_takes_a_family_and_refuses_what_makes_no_sense(run, tiny, tmp_path):
     out = tmp_path / "store"
     family = ("--family", "tiny", "--regime", "loose", "--set", "shape=plain", "--seeds", "0-1")
