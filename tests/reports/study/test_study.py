@@ -16,8 +16,8 @@ from tests.samples import worked_example
 
 # One that is proved here, and one, too large for that, that the library has a bound of.
 ARGUMENTS = [
-    *("study", "library:small-scarce-m39-l9-0", "--family", "small", "--seeds", "1", "--set", "clients=10"),
-    *("--set", "regime=scarce", "--method", "nearest,anneal[moves=2e4]", "--seed", "0,1", "--jobs", "2"),
+    *("study", "library:small-overloaded-m39-l9-0", "--family", "small", "--seeds", "1", "--set", "clients=10"),
+    *("--set", "regime=overloaded", "--method", "nearest,anneal[moves=2e4]", "--seed", "0,1", "--jobs", "2"),
 ]
 
 
@@ -45,11 +45,11 @@ def test_the_data_says_what_each_gap_is_measured_against(folder):
     assert len(told) == 2 * 2 * 2
     for row in told:
         assert row["gap"] == pytest.approx(max(0.0, row["objective"] / row["reference"] - 1))
-        known = row["instance"] == "small-scarce-m39-l9-0"
+        known = row["instance"] == "small-overloaded-m39-l9-0"
         assert row["reference_kind"] == ("certified bound" if known else "proven optimum")
         assert row["reference_by"].startswith("library" if known else "branch-price")
         assert row["best_known"] <= row["objective"]
-    assert {row["regime"] for row in told} == {"small-scarce"}
+    assert {row["regime"] for row in told} == {"small-overloaded"}
 
 
 def test_a_second_call_runs_nothing_again(folder, monkeypatch, capsys):
