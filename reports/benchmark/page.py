@@ -81,7 +81,9 @@ def _lead(results: Results) -> str:
     if rest:
         least, more = min(rest), max(rest)
         others = f"; the others that can prove anything, {least if least == more else f'{least} to {more}'}"
-    names = " and ".join(best_ones) if len(best_ones) < 4 else f"{len(best_ones)} methods"
+    *before, last = best_ones
+    listed = f"{', '.join(before)} and {last}" if before else last
+    names = listed if len(best_ones) < 4 else f"{len(best_ones)} methods"
     verb = "proves" if len(best_ones) == 1 else "prove"
     return f"Within {results.time_limit:g} s **{names}** {verb} the optimum of **{most} of {problems}**{others}."
 

@@ -36,7 +36,6 @@ def run(
     from instances.instance_file import read_instance
     from relocbench.methods import select_many
     from relocbench.terminal import command_line, print_json, print_table
-    from relocbench.verifying import gap
     from reports.pages.chromium import required
     from reports.pages.needs import require
 
@@ -63,7 +62,7 @@ def run(
             page_of(problem, found, known, command_line()).write(path)
 
     bound = None if known is None else known.bound
-    gaps = [gap(one.cost.objective, bound) for one in found]
+    gaps = [None if known is None else known.gap(one.cost.objective) for one in found]
     if as_json:
         shown = [
             {"homes": one.label, "Y": one.cost.y, "objective": one.cost.objective, "gap": missing}
@@ -85,6 +84,7 @@ def run(
     ]
     print_table(repr(problem).strip("<>"), columns, rows, columns[1:])
     if known is not None:
-        print(f"gaps are to the {'proven optimum' if known.optimal else 'certified bound'} ({known.whom})")
+        what = "proven optimum" if known.optimal else "certified bound"
+        print(f"gaps are what homes cost above the {what} ({known.whom})")
     for path in files:
         print(f"{'picture' if path.suffix == '.png' else 'page'}: {path}")

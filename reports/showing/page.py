@@ -7,7 +7,6 @@ import numpy as np
 
 from instances.evaluation import use
 from instances.instance import Instance
-from relocbench.verifying import gap
 from reports.pages.page import Page
 from reports.pages.tables import Column, Table, Value
 from reports.showing.assignments import Assignment, Known
@@ -48,7 +47,7 @@ def _table(assignments: Sequence[Assignment], known: Known | None) -> Table:
         Column("Y, ms", ".4f", "mean delay of a publication"),
         Column("Y1", ".4f", "its part between clients and homes"),
         Column("Y2", ".4f", "its part between servers and to the cloud"),
-        Column("gap", ".2%", "to the certified bound"),
+        Column("gap", ".2%", "what the homes cost above the certified bound"),
         Column("least θ", ".3f"),
         Column("θ < 1", "d", "how many servers"),
         Column("storage", ".0%", "the fullest server"),
@@ -65,7 +64,7 @@ def _table(assignments: Sequence[Assignment], known: Known | None) -> Table:
                 cost.y,
                 cost.y1,
                 cost.y2,
-                None if known is None else gap(cost.objective, known.bound),
+                None if known is None else known.gap(cost.objective),
                 float(cost.theta.min()),
                 int(np.count_nonzero(cost.theta < 1)),
                 float(use(cost.storage, at.storage).max()),
@@ -77,7 +76,7 @@ def _table(assignments: Sequence[Assignment], known: Known | None) -> Table:
     bound = "No bound is known, so there is no gap."
     if known is not None:
         what = "proven optimum" if known.optimal else "certified bound, which the optimum may be above"
-        bound = f"The gap is to the {what} ({known.whom})."
+        bound = f"The gap is how much more the homes cost than the {what} ({known.whom})."
     return Table(
         columns,
         rows,

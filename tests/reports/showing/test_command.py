@@ -13,7 +13,7 @@ def test_the_page_draws_a_map_each_and_links_a_client_hovered_over(run, tmp_path
     page = tmp_path / "map.html"
     code, text, _ = run("show", f"library:{NAME}", "--method", "nearest,reloc", "--out", page)
     assert code == 0
-    assert "gaps are to the proven optimum (the library's certificate)" in text
+    assert "gaps are what homes cost above the proven optimum (the library's certificate)" in text
     with browser(tmp_path) as opened:
         assert opened.open(page) == 3
         assert opened.errors == []
@@ -36,7 +36,9 @@ def test_the_picture_is_as_large_as_its_maps(run, tmp_path):
     answer = json.loads(text)
     assert (code, answer["files"]) == (0, [str(picture)])
     assert [one["homes"] for one in answer["shown"]] == ["optimal (library)", "NS"]
-    assert answer["shown"][0]["gap"] == pytest.approx(0.0, abs=1e-6)
+    best, nearest = answer["shown"]
+    assert best["gap"] == pytest.approx(0.0, abs=1e-6)
+    assert nearest["gap"] == pytest.approx(nearest["objective"] / answer["bound"] - 1)
     assert struct.unpack(">II", picture.read_bytes()[16:24]) == (2 * 2 * 640, 2 * 700)
     assert len(picture.read_bytes()) > 30_000
 
