@@ -65,8 +65,6 @@ SECONDS_A_PAIR = 1.5e-8  # of homes along an edge, to write down and to verify
 OVERLOADED = 0.01
 # Homes found by rounding are improved by exchanging pairs if they are this close to the best and not too many.
 CLOSE, MOST_TO_SWAP = 0.004, 500
-
-
 # Of two assignments that cost the same but for rounding the first one found is kept.
 ROUNDING = 1e-12
 

@@ -190,6 +190,13 @@ def select_many(texts: Iterable[str]) -> list[Selector]:
     return list({str(selector): selector for selector in selectors}.values())
 
 
+def refuse_absent(selectors: Iterable[Selector]) -> None:
+    """Refuse methods that cannot run here."""
+    for selector in selectors:
+        if reason := selector.method.unavailable():
+            raise InputError(f"method {selector.method.name}", reason)
+
+
 def _split(inside: str) -> list[str]:
     """Split at the commas that stand in no inner brackets."""
     parts, depth = [""], 0

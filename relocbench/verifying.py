@@ -123,3 +123,10 @@ def gap(objective: float | None, bound: float | None) -> float | None:
     if objective <= bound:
         return 0.0
     return (objective - bound) / objective if objective > 0 else math.inf
+
+
+def above(cost: float, proved: float) -> float | None:
+    """Return ``cost / proved - 1``, how far homes are above what is proved; None where that is 0 and they cost more."""
+    if proved > 0:
+        return max(0.0, cost / proved - 1)
+    return 0.0 if cost == proved else None

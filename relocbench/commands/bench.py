@@ -81,7 +81,7 @@ def run(
     """
     from relocbench.generating import read_seeds
     from relocbench.isolation import GIB
-    from relocbench.methods import select_many
+    from relocbench.methods import refuse_absent, select_many
     from relocbench.sweeps import Limits
 
     selectors = select_many(method or ())
@@ -262,15 +262,6 @@ def read_all(files: list[Path]) -> "list[Instance]":
 def _once(instances: "list[Instance]") -> "list[Instance]":
     """Return the instances; the same one twice, from a file and a family, is one."""
     return list({instance.hash: instance for instance in instances}.values())
-
-
-def refuse_absent(selectors: "list[Selector]") -> None:
-    """Refuse methods that cannot run here."""
-    from instances.errors import InputError
-
-    for selector in selectors:
-        if reason := selector.method.unavailable():
-            raise InputError(f"method {selector.method.name}", reason)
 
 
 def _number(value: float | None, form: str) -> str:

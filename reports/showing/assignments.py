@@ -52,10 +52,6 @@ class Known:
     optimal: bool
     whom: str
 
-    def gap(self, objective: float) -> float | None:
-        """Return how much more something costs, as a share of the bound (as in studies), if that is above 0."""
-        return max(0.0, objective / self.bound - 1) if self.bound > 0 else None
-
 
 def from_file(path: Path, instance: Instance) -> tuple[Assignment, Known | None]:
     """Read a solution or a certificate; a certificate is verified, and then its bound is known."""

@@ -36,6 +36,7 @@ def run(
     from instances.instance_file import read_instance
     from relocbench.methods import select_many
     from relocbench.terminal import command_line, print_json, print_table
+    from relocbench.verifying import above
     from reports.pages.chromium import required
     from reports.pages.needs import require
 
@@ -62,7 +63,7 @@ def run(
             page_of(problem, found, known, command_line()).write(path)
 
     bound = None if known is None else known.bound
-    gaps = [None if known is None else known.gap(one.cost.objective) for one in found]
+    gaps = [None if bound is None else above(one.cost.objective, bound) for one in found]
     if as_json:
         shown = [
             {"homes": one.label, "Y": one.cost.y, "objective": one.cost.objective, "gap": missing}

@@ -7,6 +7,7 @@ import numpy as np
 
 from instances.evaluation import use
 from instances.instance import Instance
+from relocbench.verifying import above
 from reports.pages.page import Page
 from reports.pages.tables import Column, Table, Value
 from reports.showing.assignments import Assignment, Known
@@ -64,7 +65,7 @@ def _table(assignments: Sequence[Assignment], known: Known | None) -> Table:
                 cost.y,
                 cost.y1,
                 cost.y2,
-                None if known is None else known.gap(cost.objective),
+                None if known is None else above(cost.objective, known.bound),
                 float(cost.theta.min()),
                 int(np.count_nonzero(cost.theta < 1)),
                 float(use(cost.storage, at.storage).max()),

@@ -75,11 +75,10 @@ def study(
     Example: relocbench study --family paper-spooler --seeds 0-2 --method 'nearest,reloc,anneal[moves=2e6]' --out spool
     """
     from instances.errors import InputError
-    from relocbench.commands.bench import refuse_absent
     from relocbench.generating import read_parameters, read_seeds
     from relocbench.information import information
     from relocbench.isolation import GIB
-    from relocbench.methods import select_many
+    from relocbench.methods import refuse_absent, select_many
     from relocbench.sweeps import Limits
     from relocbench.terminal import command_line, resumable
     from reports.pages.needs import require

@@ -11,6 +11,7 @@ import pyarrow.parquet as pq
 
 from instances.writing import written_whole
 from relocbench.runs import Row
+from relocbench.verifying import above
 from reports.statistics import FEWEST_FOR_INTERVAL, Paired, holm, mean_interval, paired
 from reports.study.references import OPTIMUM, Reference
 from reports.study.subjects import Subject
@@ -125,10 +126,7 @@ def _gap(subject: Subject, row: Row, told: Reference | None, best: float | None)
     # What a row in error has for homes is not what the method meant.
     cost = None if row.status == "error" else row.objective
     if told is not None and cost is not None:
-        if told.value > 0:
-            gap = max(0.0, cost / told.value - 1)
-        elif cost == told.value:
-            gap = 0.0
+        gap = above(cost, told.value)
         if told.kind == OPTIMUM:
             optimal = cost <= told.value + SAME * max(1.0, told.value)
         elif best is not None and cost > best + SAME * max(1.0, best):

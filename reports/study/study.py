@@ -7,8 +7,7 @@ from pathlib import Path
 from instances.errors import InputError
 from instances.instance import Instance
 from instances.library.shelf import Shelf
-from relocbench.commands.bench import refuse_absent
-from relocbench.methods import select_many
+from relocbench.methods import refuse_absent, select_many
 from relocbench.sweeps import Limits
 from reports.pages.needs import require
 from reports.study.gaps import Gap, best_known, gaps_of, write_gaps

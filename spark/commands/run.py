@@ -36,10 +36,10 @@ def run(
     Example: relocbench spark run small --methods 'nearest,reloc[k=auto],cfn' --seeds 0-2 --out runs
     """
     from instances.errors import InputError
-    from relocbench.commands.bench import read_all, refuse_absent, report
+    from relocbench.commands.bench import read_all, report
     from relocbench.generating import read_seeds
     from relocbench.isolation import GIB
-    from relocbench.methods import select_many
+    from relocbench.methods import refuse_absent, select_many
     from relocbench.runs import Store
     from relocbench.sweeps import Limits, Task
     from spark.sweeping import missing, sweep
