@@ -10,8 +10,8 @@ from concurrent.futures import ProcessPoolExecutor
 
 import numpy as np
 
-from instances.families import FAMILIES
-from instances.instance import Instance
+from relocbench.instances.families import FAMILIES
+from relocbench.instances.instance import Instance
 from relocbench.solving import solve
 
 PROCESSES = 2

@@ -11,12 +11,12 @@ from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
-from instances.evaluation import evaluate
-from instances.families import FAMILIES
-from instances.instance import Instance
-from instances.instance_file import read_instance, write_instance
-from instances.nearest import nearest_server
-from instances.state import State
+from relocbench.instances.evaluation import evaluate
+from relocbench.instances.families import FAMILIES
+from relocbench.instances.instance import Instance
+from relocbench.instances.instance_file import read_instance, write_instance
+from relocbench.instances.nearest import nearest_server
+from relocbench.instances.state import State
 
 
 def seconds(work: Callable[[], object]) -> float:

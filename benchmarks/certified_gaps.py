@@ -11,10 +11,10 @@ import tempfile
 import time
 from pathlib import Path
 
-from formulations.certificates.certificate import write_certificate
-from formulations.certificates.verification import verify
-from instances.families import FAMILIES, SIGMAS
 from relocbench.certifying import certify
+from relocbench.formulations.certificates.certificate import write_certificate
+from relocbench.formulations.certificates.verification import verify
+from relocbench.instances.families import FAMILIES, SIGMAS
 from relocbench.solving import warm_up
 
 

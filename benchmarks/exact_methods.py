@@ -13,8 +13,8 @@ from pathlib import Path
 
 import numpy as np
 
-from instances.families import FAMILIES, SMALL_SIZES
-from instances.instance import Instance
+from relocbench.instances.families import FAMILIES, SMALL_SIZES
+from relocbench.instances.instance import Instance
 from relocbench.methods import select
 from relocbench.runs import Row, Store
 from relocbench.sweeps import Limits, Task, sweep

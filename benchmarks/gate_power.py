@@ -9,9 +9,9 @@ from collections.abc import Callable
 import numpy as np
 import numpy.typing as npt
 
-from instances.library.shelf import Shelf
+from relocbench.instances.library.shelf import Shelf
+from relocbench.reports.gate.comparing import Pairs, compare, group_of
 from relocbench.solving import solve
-from reports.gate.comparing import Pairs, compare, group_of
 
 # Methods, from none to much noise between seeds, and how many seeds there are to draw from.
 METHODS = {"otos": 1, "anneal[moves=50000]": 24, "anneal[moves=2000]": 40, "random": 40}

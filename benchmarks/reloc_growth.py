@@ -12,14 +12,14 @@ from pathlib import Path
 
 import numpy as np
 
-from heuristics.clusters import make_clusters
-from heuristics.placing import place
-from heuristics.relations import svd_factors
-from heuristics.reloc import relation_finder
-from heuristics.tasks import cluster_tasks
-from instances.families import FAMILIES
-from instances.groups import Groups
-from instances.instance import Instance
+from relocbench.heuristics.clusters import make_clusters
+from relocbench.heuristics.placing import place
+from relocbench.heuristics.relations import svd_factors
+from relocbench.heuristics.reloc import relation_finder
+from relocbench.heuristics.tasks import cluster_tasks
+from relocbench.instances.families import FAMILIES
+from relocbench.instances.groups import Groups
+from relocbench.instances.instance import Instance
 
 ROUNDS = 5
 BASE = {"topics": 512, "members": 16, "per_client": 2, "related": 100}

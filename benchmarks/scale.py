@@ -10,12 +10,12 @@ from functools import partial
 
 import numpy as np
 
-from heuristics import nearest, otos, reloc
-from heuristics.clusters import make_clusters
-from heuristics.relations import svd_factors
-from instances.evaluation import evaluate
-from instances.families import FAMILIES
-from instances.solution import Solution
+from relocbench.heuristics import nearest, otos, reloc
+from relocbench.heuristics.clusters import make_clusters
+from relocbench.heuristics.relations import svd_factors
+from relocbench.instances.evaluation import evaluate
+from relocbench.instances.families import FAMILIES
+from relocbench.instances.solution import Solution
 
 # Clusters and servers grow along, so that a cluster keeps some ten thousand clients and sixteen servers.
 SIZES = ((1_050, 16, 1), (10_500, 112, 7), (105_000, 1_024, 64))

@@ -21,9 +21,9 @@ import pyarrow.csv as pa_csv
 import pyarrow.parquet as pq
 from peak_memory import Watch
 
-from instances.seeds import stream
-from spark.arranging import Filters, arrange
-from spark.session import session
+from relocbench.instances.seeds import stream
+from relocbench.spark.arranging import Filters, arrange
+from relocbench.spark.session import session
 
 CHUNK = 5_000_000
 REPEATS = 2

@@ -15,13 +15,13 @@ import pyarrow as pa
 import pyarrow.csv as pa_csv
 from peak_memory import Watch
 
-from instances.field import FieldParameters
-from instances.seeds import stream
-from spark.arranging import Filters, arrange
-from spark.fields import read_field
-from spark.full_scale import solve_field
-from spark.homes import Reading
-from spark.session import session
+from relocbench.instances.field import FieldParameters
+from relocbench.instances.seeds import stream
+from relocbench.spark.arranging import Filters, arrange
+from relocbench.spark.fields import read_field
+from relocbench.spark.full_scale import solve_field
+from relocbench.spark.homes import Reading
+from relocbench.spark.session import session
 
 # Users, servers, K: servers and clusters grow along, so that a cluster keeps some twenty thousand clients. At the
 # largest size a million topics remain after the filters.

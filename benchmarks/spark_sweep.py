@@ -8,10 +8,10 @@ from collections.abc import Callable
 
 from joblib import Parallel, delayed
 
-from heuristics import anneal
-from instances.families import FAMILIES
-from spark.session import session
-from spark.spreading import spread
+from relocbench.heuristics import anneal
+from relocbench.instances.families import FAMILIES
+from relocbench.spark.session import session
+from relocbench.spark.spreading import spread
 
 JOBS = 2000
 # In turns, as other work on a machine comes and goes.

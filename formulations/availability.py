@@ -2,7 +2,7 @@
 
 import importlib.util
 
-from instances.errors import InputError
+from relocbench.instances.errors import InputError
 
 HOW = "pip install 'relocbench[solvers]'"
 

@@ -10,16 +10,16 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from formulations.availability import require
-from formulations.content_master import Master, Point
-from formulations.contents import Flags, Found, Prices, best_contents
-from formulations.linearisation import linearise
-from formulations.local_search import descend
-from formulations.proof import OutOfTimeError, Proof, slack
-from instances.evaluation import evaluate
-from instances.groups import FloatArray
-from instances.instance import Instance
-from instances.solution import Progress, Solution
+from relocbench.formulations.availability import require
+from relocbench.formulations.content_master import Master, Point
+from relocbench.formulations.contents import Flags, Found, Prices, best_contents
+from relocbench.formulations.linearisation import linearise
+from relocbench.formulations.local_search import descend
+from relocbench.formulations.proof import OutOfTimeError, Proof, slack
+from relocbench.instances.evaluation import evaluate
+from relocbench.instances.groups import FloatArray
+from relocbench.instances.instance import Instance
+from relocbench.instances.solution import Progress, Solution
 
 CONTENTS_AT_ONCE = 15  # a server, an iteration
 CLOSE = 0.005  # how near the bound is to the value of the linear program when its prices are taken as they are

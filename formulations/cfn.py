@@ -6,17 +6,17 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from formulations.availability import require
-from formulations.cfn_levels import Levels
-from formulations.cfn_network import Labels, Network, build
-from formulations.cfn_process import StuckError, search
-from formulations.linearisation import linearise
-from formulations.local_search import descend
-from formulations.proof import OutOfTimeError, Proof, slack
-from formulations.rounding import lower_bound, scale_exponent, upper_limit
-from instances.groups import IntArray
-from instances.instance import Instance
-from instances.solution import Progress, Solution
+from relocbench.formulations.availability import require
+from relocbench.formulations.cfn_levels import Levels
+from relocbench.formulations.cfn_network import Labels, Network, build
+from relocbench.formulations.cfn_process import StuckError, search
+from relocbench.formulations.linearisation import linearise
+from relocbench.formulations.local_search import descend
+from relocbench.formulations.proof import OutOfTimeError, Proof, slack
+from relocbench.formulations.rounding import lower_bound, scale_exponent, upper_limit
+from relocbench.instances.groups import IntArray
+from relocbench.instances.instance import Instance
+from relocbench.instances.solution import Progress, Solution
 
 # toulbar2 takes costs as floats: whole numbers below 2^53 are exact.
 MOST_BITS = 51

@@ -19,11 +19,11 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from formulations.cfn_levels import Levels
-from formulations.linearisation import Linearisation
-from formulations.proof import OutOfTimeError
-from formulations.rounding import WholeArray, down
-from instances.groups import FloatArray, IntArray
+from relocbench.formulations.cfn_levels import Levels
+from relocbench.formulations.linearisation import Linearisation
+from relocbench.formulations.proof import OutOfTimeError
+from relocbench.formulations.rounding import WholeArray, down
+from relocbench.instances.groups import FloatArray, IntArray
 
 FORBIDDEN = -1
 

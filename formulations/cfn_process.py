@@ -61,7 +61,7 @@ def search(task: dict[str, Any], deadline: float, log: bool) -> Iterator[Event]:
         If toulbar2 cannot cope.
     """
     process = subprocess.Popen(
-        [sys.executable, "-m", "formulations.cfn_worker"],
+        [sys.executable, "-m", "relocbench.formulations.cfn_worker"],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=None if log else subprocess.DEVNULL,

@@ -24,9 +24,9 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from formulations.contents import Flags, Prices, share
-from formulations.linearisation import Linearisation
-from instances.groups import FloatArray
+from relocbench.formulations.contents import Flags, Prices, share
+from relocbench.formulations.linearisation import Linearisation
+from relocbench.instances.groups import FloatArray
 
 
 class Point(NamedTuple):

@@ -9,15 +9,15 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from formulations.availability import require
-from formulations.cpsat_model import Model, Scales, build, choose_scales
-from formulations.linearisation import linearise
-from formulations.proof import OutOfTimeError, Proof, slack
-from formulations.rounding import lower_bound, upper_limit
-from instances.evaluation import evaluate
-from instances.groups import IntArray, frozen
-from instances.instance import Instance
-from instances.solution import Progress, Solution
+from relocbench.formulations.availability import require
+from relocbench.formulations.cpsat_model import Model, Scales, build, choose_scales
+from relocbench.formulations.linearisation import linearise
+from relocbench.formulations.proof import OutOfTimeError, Proof, slack
+from relocbench.formulations.rounding import lower_bound, upper_limit
+from relocbench.instances.evaluation import evaluate
+from relocbench.instances.groups import IntArray, frozen
+from relocbench.instances.instance import Instance
+from relocbench.instances.solution import Progress, Solution
 
 # How often the first scale is tried again before a finer one is.
 ROUNDS = 20

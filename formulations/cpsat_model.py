@@ -26,10 +26,10 @@ from typing import Any
 
 import numpy as np
 
-from formulations.linearisation import Linearisation
-from formulations.proof import OutOfTimeError
-from formulations.rounding import FLOAT_ERROR, bits_of, down, scale_exponent, up, whole_exponent
-from instances.groups import FloatArray, IntArray
+from relocbench.formulations.linearisation import Linearisation
+from relocbench.formulations.proof import OutOfTimeError
+from relocbench.formulations.rounding import FLOAT_ERROR, bits_of, down, scale_exponent, up, whole_exponent
+from relocbench.instances.groups import FloatArray, IntArray
 
 # The objective, and products of a load and a share, stay below this many bits: CP-SAT's own sums need room up to 63.
 MOST_BITS = 58

@@ -6,13 +6,13 @@ import time
 import numpy as np
 import numpy.typing as npt
 
-from formulations.proof import Proof
-from instances.compiled import compiled
-from instances.errors import InputError
-from instances.groups import IntArray
-from instances.instance import Instance
-from instances.solution import Progress, Solution
-from instances.state import State, StateArrays, move_apply, state_objective
+from relocbench.formulations.proof import Proof
+from relocbench.instances.compiled import compiled
+from relocbench.instances.errors import InputError
+from relocbench.instances.groups import IntArray
+from relocbench.instances.instance import Instance
+from relocbench.instances.solution import Progress, Solution
+from relocbench.instances.state import State, StateArrays, move_apply, state_objective
 
 MOST_ASSIGNMENTS = 10**9
 # The clock is looked at, and the running sums are computed afresh, every so many assignments (a tenth of a second).

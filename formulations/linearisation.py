@@ -13,8 +13,8 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
-from instances.groups import FloatArray, IntArray, frozen
-from instances.instance import PUBLISHES, SUBSCRIBES, Instance
+from relocbench.instances.groups import FloatArray, IntArray, frozen
+from relocbench.instances.instance import PUBLISHES, SUBSCRIBES, Instance
 
 
 @dataclass(frozen=True, eq=False)

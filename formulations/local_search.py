@@ -2,10 +2,10 @@
 
 import numpy.typing as npt
 
-from instances.compiled import compiled
-from instances.groups import IntArray
-from instances.instance import Instance
-from instances.state import State, StateArrays, move_apply, move_delta, state_objective
+from relocbench.instances.compiled import compiled
+from relocbench.instances.groups import IntArray
+from relocbench.instances.instance import Instance
+from relocbench.instances.state import State, StateArrays, move_apply, move_delta, state_objective
 
 # Steps must gain more than running sums are off, as a share of the cost; else they could go round in circles.
 LEAST_GAIN = 1e-10

@@ -5,13 +5,13 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from formulations.linearisation import Linearisation, linearise
-from formulations.proof import Proof
-from formulations.pulp_model import Key, LinearModel, Variables
-from formulations.pulp_solving import run
-from instances.groups import FloatArray, IntArray
-from instances.instance import Instance
-from instances.solution import Progress, Solution
+from relocbench.formulations.linearisation import Linearisation, linearise
+from relocbench.formulations.proof import Proof
+from relocbench.formulations.pulp_model import Key, LinearModel, Variables
+from relocbench.formulations.pulp_solving import run
+from relocbench.instances.groups import FloatArray, IntArray
+from relocbench.instances.instance import Instance
+from relocbench.instances.solution import Progress, Solution
 
 
 def solve(

@@ -4,14 +4,14 @@ from typing import Any, Literal
 
 import numpy.typing as npt
 
-from formulations.linearisation import Linearisation, linearise
-from formulations.milp_basic import BasicModel
-from formulations.proof import Proof
-from formulations.pulp_model import Key, Variables
-from formulations.pulp_solving import run
-from instances.groups import FloatArray, IntArray
-from instances.instance import Instance
-from instances.solution import Progress, Solution
+from relocbench.formulations.linearisation import Linearisation, linearise
+from relocbench.formulations.milp_basic import BasicModel
+from relocbench.formulations.proof import Proof
+from relocbench.formulations.pulp_model import Key, Variables
+from relocbench.formulations.pulp_solving import run
+from relocbench.instances.groups import FloatArray, IntArray
+from relocbench.instances.instance import Instance
+from relocbench.instances.solution import Progress, Solution
 
 Condition = Literal["together", "everywhere"]
 

@@ -7,12 +7,12 @@ from collections.abc import Mapping
 import numpy as np
 import numpy.typing as npt
 
-from instances.evaluation import checked_home, evaluate
-from instances.exact import evaluate_exact
-from instances.groups import IntArray
-from instances.instance import Instance
-from instances.nearest import nearest_server
-from instances.solution import Progress, Solution
+from relocbench.instances.evaluation import checked_home, evaluate
+from relocbench.instances.exact import evaluate_exact
+from relocbench.instances.groups import IntArray
+from relocbench.instances.instance import Instance
+from relocbench.instances.nearest import nearest_server
+from relocbench.instances.solution import Progress, Solution
 
 # Solvers compute with tolerances around 1e-7. A bound this close below a verified cost (relative, from 1 up) proves
 # optimality; a bound further than this above one is an error of the model or of the solver.

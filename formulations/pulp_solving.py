@@ -19,12 +19,12 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from formulations.availability import require
-from formulations.proof import Proof
-from formulations.pulp_model import Arrays, LinearModel
-from instances.evaluation import evaluate
-from instances.groups import FloatArray, IntArray
-from instances.solution import Solution
+from relocbench.formulations.availability import require
+from relocbench.formulations.proof import Proof
+from relocbench.formulations.pulp_model import Arrays, LinearModel
+from relocbench.instances.evaluation import evaluate
+from relocbench.instances.groups import FloatArray, IntArray
+from relocbench.instances.solution import Solution
 
 # The tightest that all three honour.
 TOLERANCE = 1e-9

@@ -6,12 +6,12 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from formulations.availability import require
-from formulations.linearisation import Linearisation
-from formulations.proof import Proof
-from formulations.pyomo_solving import Settings, limits_at, load_units, run_highs, solve_model
-from instances.instance import Instance
-from instances.solution import Progress, Solution
+from relocbench.formulations.availability import require
+from relocbench.formulations.linearisation import Linearisation
+from relocbench.formulations.proof import Proof
+from relocbench.formulations.pyomo_solving import Settings, limits_at, load_units, run_highs, solve_model
+from relocbench.instances.instance import Instance
+from relocbench.instances.solution import Progress, Solution
 
 
 def solve(

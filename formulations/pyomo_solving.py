@@ -12,11 +12,11 @@ from typing import Any
 
 import numpy as np
 
-from formulations.linearisation import Linearisation, linearise
-from formulations.proof import OutOfTimeError, Proof
-from instances.evaluation import evaluate
-from instances.groups import FloatArray
-from instances.solution import Solution
+from relocbench.formulations.linearisation import Linearisation, linearise
+from relocbench.formulations.proof import OutOfTimeError, Proof
+from relocbench.instances.evaluation import evaluate
+from relocbench.instances.groups import FloatArray
+from relocbench.instances.solution import Solution
 
 # SCIP tries its LPs again at a thousandth of its tolerance; below 1e-10 SoPlex complains, on stderr, and stays there.
 SCIP_FEASIBILITY = 1e-7

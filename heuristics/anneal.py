@@ -12,15 +12,15 @@ from collections.abc import Callable
 import numpy as np
 import numpy.typing as npt
 
-from heuristics.prices import Prices
-from heuristics.proposals import Journal, Neighbourhood, anneal_batch, nearest_servers, sample_changes
-from instances.errors import InputError
-from instances.groups import IntArray
-from instances.instance import Instance
-from instances.nearest import nearest_server
-from instances.randomness import random_words
-from instances.solution import Progress, Solution
-from instances.state import State
+from relocbench.heuristics.prices import Prices
+from relocbench.heuristics.proposals import Journal, Neighbourhood, anneal_batch, nearest_servers, sample_changes
+from relocbench.instances.errors import InputError
+from relocbench.instances.groups import IntArray
+from relocbench.instances.instance import Instance
+from relocbench.instances.nearest import nearest_server
+from relocbench.instances.randomness import random_words
+from relocbench.instances.solution import Progress, Solution
+from relocbench.instances.state import State
 
 # Rounds, in turn: how hot they begin, as a share of the median change that a proposal makes, and whether loads have a
 # price until shortly before the end. Priced ones find good homes between full servers, warm ones polish, hot ones leave

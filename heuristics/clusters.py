@@ -4,9 +4,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from instances.compiled import compiled
-from instances.groups import FloatArray, IntArray
-from instances.instance import Instance
+from relocbench.instances.compiled import compiled
+from relocbench.instances.groups import FloatArray, IntArray
+from relocbench.instances.instance import Instance
 
 # scikit-learn's seeds are 32 bits wide.
 LARGEST_SEED = 2**32

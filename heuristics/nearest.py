@@ -1,8 +1,8 @@
 """NS: the nearest server, the paper's baseline that is best on distance."""
 
-from instances.instance import Instance
-from instances.nearest import nearest_server
-from instances.solution import Solution
+from relocbench.instances.instance import Instance
+from relocbench.instances.nearest import nearest_server
+from relocbench.instances.solution import Solution
 
 
 def solve(instance: Instance, *, seed: int, time_limit: float) -> Solution:

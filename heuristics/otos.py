@@ -2,14 +2,14 @@
 
 import numpy as np
 
-from heuristics.clusters import Clusters
-from heuristics.reloc import Steps, run_clusters
-from heuristics.tasks import cluster_tasks
-from instances.compiled import compiled
-from instances.delays import euclidean_delay
-from instances.groups import FloatArray, IntArray, OffsetArray
-from instances.instance import Instance
-from instances.solution import Solution
+from relocbench.heuristics.clusters import Clusters
+from relocbench.heuristics.reloc import Steps, run_clusters
+from relocbench.heuristics.tasks import cluster_tasks
+from relocbench.instances.compiled import compiled
+from relocbench.instances.delays import euclidean_delay
+from relocbench.instances.groups import FloatArray, IntArray, OffsetArray
+from relocbench.instances.instance import Instance
+from relocbench.instances.solution import Solution
 
 
 def solve(instance: Instance, *, seed: int, time_limit: float) -> Solution:

@@ -9,9 +9,9 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from instances.compiled import compiled
-from instances.delays import euclidean_delay
-from instances.groups import FloatArray, IntArray, OffsetArray
+from relocbench.instances.compiled import compiled
+from relocbench.instances.delays import euclidean_delay
+from relocbench.instances.groups import FloatArray, IntArray, OffsetArray
 
 NOWHERE = -1
 

@@ -7,9 +7,9 @@ rise where a server is too full and fall where it is not, as multipliers of the 
 
 import numpy as np
 
-from instances.groups import FloatArray
-from instances.instance import Instance
-from instances.state import State
+from relocbench.instances.groups import FloatArray
+from relocbench.instances.instance import Instance
+from relocbench.instances.state import State
 
 # How much larger capacities are at first, as a share of them; it shrinks to nothing.
 ROOM = 0.2

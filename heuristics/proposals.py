@@ -4,10 +4,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from instances.compiled import compiled
-from instances.groups import FloatArray, IntArray, OffsetArray
-from instances.randomness import Words, below, uniform
-from instances.state import StateArrays, move_apply, move_delta
+from relocbench.instances.compiled import compiled
+from relocbench.instances.groups import FloatArray, IntArray, OffsetArray
+from relocbench.instances.randomness import Words, below, uniform
+from relocbench.instances.state import StateArrays, move_apply, move_delta
 
 # What is proposed, of every 1024 proposals: one client, a topic's members on a server together; else two clients change
 # places.

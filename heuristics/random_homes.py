@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from instances.instance import Instance
-from instances.solution import Solution
+from relocbench.instances.instance import Instance
+from relocbench.instances.solution import Solution
 
 
 def solve(instance: Instance, *, seed: int, time_limit: float) -> Solution:

@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from heuristics.clusters import LARGEST_SEED
-from instances.compiled import compiled
-from instances.groups import FloatArray, IntArray, OffsetArray
-from instances.instance import Instance
+from relocbench.heuristics.clusters import LARGEST_SEED
+from relocbench.instances.compiled import compiled
+from relocbench.instances.groups import FloatArray, IntArray, OffsetArray
+from relocbench.instances.instance import Instance
 
 # Up to this many topics the eigenvectors of the topics' Gram matrix are computed densely.
 DENSE_TOPICS = 1500

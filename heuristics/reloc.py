@@ -9,15 +9,15 @@ from typing import Literal
 
 import numpy as np
 
-from heuristics.clusters import Clusters, make_clusters
-from heuristics.placing import place
-from heuristics.relations import most_related_by_factors, most_related_exactly, nmf_factors, svd_factors
-from heuristics.tasks import Cluster, cluster_tasks
-from instances.errors import InputError
-from instances.evaluation import Evaluation, evaluate
-from instances.groups import FloatArray, IntArray, OffsetArray, offsets
-from instances.instance import Instance
-from instances.solution import Solution
+from relocbench.heuristics.clusters import Clusters, make_clusters
+from relocbench.heuristics.placing import place
+from relocbench.heuristics.relations import most_related_by_factors, most_related_exactly, nmf_factors, svd_factors
+from relocbench.heuristics.tasks import Cluster, cluster_tasks
+from relocbench.instances.errors import InputError
+from relocbench.instances.evaluation import Evaluation, evaluate
+from relocbench.instances.groups import FloatArray, IntArray, OffsetArray, offsets
+from relocbench.instances.instance import Instance
+from relocbench.instances.solution import Solution
 
 Relation = Literal["svd", "exact", "nmf"]
 Cooperation = Literal["client", "topic"]

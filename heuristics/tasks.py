@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from heuristics.clusters import Clusters
-from heuristics.placing import ClusterTask
-from instances.groups import FloatArray, IntArray, offsets
-from instances.instance import PUBLISHES, Instance
+from relocbench.heuristics.clusters import Clusters
+from relocbench.heuristics.placing import ClusterTask
+from relocbench.instances.groups import FloatArray, IntArray, offsets
+from relocbench.instances.instance import PUBLISHES, Instance
 
 
 @dataclass(frozen=True, eq=False)

@@ -3,10 +3,10 @@
 import numpy as np
 import numpy.typing as npt
 
-from instances.compiled import compiled
-from instances.errors import InputError
-from instances.groups import Groups, OffsetArray
-from instances.social import FollowerGraph
+from relocbench.instances.compiled import compiled
+from relocbench.instances.errors import InputError
+from relocbench.instances.groups import Groups, OffsetArray
+from relocbench.instances.social import FollowerGraph
 
 
 def arrange(

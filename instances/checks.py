@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from instances.errors import InputError, reason, shown
-from instances.groups import FloatArray, Groups, frozen
+from relocbench.instances.errors import InputError, reason, shown
+from relocbench.instances.groups import FloatArray, Groups, frozen
 
 # Bounds on magnitudes, far beyond any network, so that no sum or square of input values can overflow.
 LARGEST_COORDINATE = 1e9

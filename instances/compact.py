@@ -7,13 +7,13 @@ from dataclasses import asdict, dataclass
 
 import numpy as np
 
-from instances.errors import InputError
-from instances.evaluation import evaluate
-from instances.field import scatter, to_millimetres
-from instances.groups import FloatArray, Groups
-from instances.instance import Instance
-from instances.nearest import nearest_server
-from instances.regimes import classify
+from relocbench.instances.errors import InputError
+from relocbench.instances.evaluation import evaluate
+from relocbench.instances.field import scatter, to_millimetres
+from relocbench.instances.groups import FloatArray, Groups
+from relocbench.instances.instance import Instance
+from relocbench.instances.nearest import nearest_server
+from relocbench.instances.regimes import classify
 
 REGIMES = ("loose", "scarce", "overloaded")
 SHAPES = ("plain", "roles", "single", "asymmetric", "near-cloud")

@@ -9,7 +9,7 @@ from typing import TypeVar, cast
 
 import numba
 
-from instances.caches import cache_folder
+from relocbench.instances.caches import cache_folder
 
 Kernel = TypeVar("Kernel", bound=Callable[..., object])
 
@@ -27,9 +27,9 @@ def compiled(function: Kernel) -> Kernel:
 
 @functools.cache
 def _cache_folder(room: Path) -> Path:
-    rooms = Path(__file__).parent.parent
+    package = Path(__file__).parent.parent
     digest = hashlib.sha256()
-    for folder in sorted({room, rooms / "instances", rooms / "heuristics", rooms / "formulations"}):
+    for folder in sorted({room, package / "instances", package / "heuristics", package / "formulations"}):
         for file in sorted(folder.rglob("*.py")):
             digest.update(file.read_bytes())
     return cache_folder("numba", os.environ.get("NUMBA_CACHE_DIR")) / digest.hexdigest()[:16]

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from instances.compiled import compiled
+from relocbench.instances.compiled import compiled
 
 
 @compiled

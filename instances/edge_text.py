@@ -10,7 +10,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.csv as pa_csv
 
-from instances.errors import shown
+from relocbench.instances.errors import shown
 
 IdArray = npt.NDArray[np.int64]
 

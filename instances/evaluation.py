@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from instances.compiled import compiled
-from instances.errors import InputError, shown
-from instances.groups import FloatArray, IntArray, OffsetArray
-from instances.instance import PUBLISHES, SUBSCRIBES, Instance
+from relocbench.instances.compiled import compiled
+from relocbench.instances.errors import InputError, shown
+from relocbench.instances.groups import FloatArray, IntArray, OffsetArray
+from relocbench.instances.instance import PUBLISHES, SUBSCRIBES, Instance
 
 
 @dataclass(frozen=True, eq=False)

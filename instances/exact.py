@@ -6,8 +6,8 @@ from fractions import Fraction
 
 import numpy.typing as npt
 
-from instances.evaluation import checked_home
-from instances.instance import PUBLISHES, SUBSCRIBES, Instance
+from relocbench.instances.evaluation import checked_home
+from relocbench.instances.instance import PUBLISHES, SUBSCRIBES, Instance
 
 
 @dataclass(frozen=True)

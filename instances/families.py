@@ -9,14 +9,14 @@ from typing import Any
 
 import numpy as np
 
-from instances.compact import REGIMES, SHAPES, CompactParameters, generate_compact
-from instances.errors import InputError, shown
-from instances.field import PLACELESS, FieldParameters, generate_field
-from instances.instance import Instance
-from instances.places import Places
-from instances.seeds import stream
-from instances.settings import setting
-from instances.social import FollowerGraph
+from relocbench.instances.compact import REGIMES, SHAPES, CompactParameters, generate_compact
+from relocbench.instances.errors import InputError, shown
+from relocbench.instances.field import PLACELESS, FieldParameters, generate_field
+from relocbench.instances.instance import Instance
+from relocbench.instances.places import Places
+from relocbench.instances.seeds import stream
+from relocbench.instances.settings import setting
+from relocbench.instances.social import FollowerGraph
 
 Value = str | int | float
 Parameters = Mapping[str, Value]

@@ -5,13 +5,13 @@ from dataclasses import asdict, dataclass, fields
 
 import numpy as np
 
-from instances.arrange import arrange
-from instances.checks import LARGEST_SERVER_COUNT
-from instances.errors import InputError, shown
-from instances.groups import FloatArray, Groups
-from instances.instance import Instance
-from instances.places import Places, snap
-from instances.social import FollowerGraph, synthetic_follower_graph
+from relocbench.instances.arrange import arrange
+from relocbench.instances.checks import LARGEST_SERVER_COUNT
+from relocbench.instances.errors import InputError, shown
+from relocbench.instances.groups import FloatArray, Groups
+from relocbench.instances.instance import Instance
+from relocbench.instances.places import Places, snap
+from relocbench.instances.social import FollowerGraph, synthetic_follower_graph
 
 # How much wider than the field its Gaussians may be.
 LARGEST_SPREAD = 20

@@ -2,12 +2,12 @@
 
 import numpy as np
 
-from instances.compiled import compiled
-from instances.groups import IntArray, OffsetArray
-from instances.instance import Instance
-from instances.nearest import nearest_server
-from instances.randomness import Words, below, random_words, uniform
-from instances.state import State, StateArrays, move_apply, move_delta, state_objective
+from relocbench.instances.compiled import compiled
+from relocbench.instances.groups import IntArray, OffsetArray
+from relocbench.instances.instance import Instance
+from relocbench.instances.nearest import nearest_server
+from relocbench.instances.randomness import Words, below, random_words, uniform
+from relocbench.instances.state import State, StateArrays, move_apply, move_delta, state_objective
 
 RESTARTS = 4
 STEPS_PER_CLIENT = 2000

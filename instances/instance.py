@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from instances.checks import (
+from relocbench.instances.checks import (
     LARGEST_CAPACITY,
     LARGEST_COORDINATE,
     LARGEST_SERVER_COUNT,
@@ -22,8 +22,8 @@ from instances.checks import (
     scalar,
     text,
 )
-from instances.errors import InputError, shown
-from instances.groups import FloatArray, Groups, IntArray, OffsetArray, frozen, offsets
+from relocbench.instances.errors import InputError, shown
+from relocbench.instances.groups import FloatArray, Groups, IntArray, OffsetArray, frozen, offsets
 
 Index = int | npt.NDArray[np.integer[Any]]
 

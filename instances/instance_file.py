@@ -10,11 +10,11 @@ from typing import Any
 
 import numpy as np
 
-from instances.errors import InputError, shown
-from instances.groups import Groups
-from instances.instance import Instance
-from instances.json_fields import Fields, read_object, whole_numbers
-from instances.writing import written_whole
+from relocbench.instances.errors import InputError, shown
+from relocbench.instances.groups import Groups
+from relocbench.instances.instance import Instance
+from relocbench.instances.json_fields import Fields, read_object, whole_numbers
+from relocbench.instances.writing import written_whole
 
 FORMAT = "relocbench-instance/1"
 KNOWN = (
@@ -58,7 +58,7 @@ def read_instances(path: str | Path, name: str | None = None) -> Iterator[Instan
     ``library:small-*`` are the instances of the library that match.
     """
     if _in_library(path):
-        from instances.library.shelf import read_named
+        from relocbench.instances.library.shelf import read_named
 
         yield from read_named(str(path))
         return
@@ -67,7 +67,7 @@ def read_instances(path: str | Path, name: str | None = None) -> Iterator[Instan
         check_json_path(path)
     try:
         if path.suffix == ".parquet":
-            from instances.parquet_file import read_rows
+            from relocbench.instances.parquet_file import read_rows
 
             yield from read_rows(path, name)
         else:
@@ -95,7 +95,7 @@ def write_instance(instance: Instance, path: str | Path) -> None:
     """Write one instance; the ending of the path (``.json``, ``.json.gz``, ``.parquet``) decides the format."""
     path = Path(path)
     if path.suffix == ".parquet":
-        from instances.parquet_file import write_rows
+        from relocbench.instances.parquet_file import write_rows
 
         write_rows([instance], path)
         return

@@ -13,9 +13,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from instances.checks import text
-from instances.errors import InputError, reason, shown
-from instances.groups import FloatArray
+from relocbench.instances.checks import text
+from relocbench.instances.errors import InputError, reason, shown
+from relocbench.instances.groups import FloatArray
 
 # Uncompressed. The parsed form takes some ten times as much memory; larger instances belong into Parquet.
 LARGEST_JSON = 1 << 30

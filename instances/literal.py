@@ -3,9 +3,9 @@
 import numpy as np
 import numpy.typing as npt
 
-from instances.evaluation import Evaluation, checked_home
-from instances.groups import FloatArray
-from instances.instance import Instance
+from relocbench.instances.evaluation import Evaluation, checked_home
+from relocbench.instances.groups import FloatArray
+from relocbench.instances.instance import Instance
 
 
 def evaluate_literal(instance: Instance, home: npt.ArrayLike) -> Evaluation:

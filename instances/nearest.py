@@ -4,10 +4,10 @@ import math
 
 import numpy as np
 
-from instances.compiled import compiled
-from instances.delays import euclidean_delay
-from instances.groups import FloatArray, IntArray, OffsetArray
-from instances.instance import Instance
+from relocbench.instances.compiled import compiled
+from relocbench.instances.delays import euclidean_delay
+from relocbench.instances.groups import FloatArray, IntArray, OffsetArray
+from relocbench.instances.instance import Instance
 
 # Few enough to look at all of them, enough that most searches end in the first two rings.
 SERVERS_PER_SQUARE = 2

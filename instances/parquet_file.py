@@ -11,11 +11,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from instances.errors import InputError, reason, shown
-from instances.groups import FloatArray, Groups, offsets
-from instances.instance import Instance
-from instances.instance_file import FORMAT
-from instances.writing import written_whole
+from relocbench.instances.errors import InputError, reason, shown
+from relocbench.instances.groups import FloatArray, Groups, offsets
+from relocbench.instances.instance import Instance
+from relocbench.instances.instance_file import FORMAT
+from relocbench.instances.writing import written_whole
 
 NUMBERS = pa.list_(pa.float64())
 MEMBERS = pa.list_(pa.list_(pa.int32()))

@@ -8,9 +8,9 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from instances.compiled import compiled
-from instances.errors import InputError, reason, shown
-from instances.groups import FloatArray
+from relocbench.instances.compiled import compiled
+from relocbench.instances.errors import InputError, reason, shown
+from relocbench.instances.groups import FloatArray
 
 EARTH_RADIUS_KM = 6371.0088
 LATITUDE_NAMES = ("latitude", "lat")

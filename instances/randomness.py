@@ -3,7 +3,7 @@
 import numpy as np
 import numpy.typing as npt
 
-from instances.compiled import compiled
+from relocbench.instances.compiled import compiled
 
 Words = npt.NDArray[np.uint64]
 

@@ -4,11 +4,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from instances.evaluation import evaluate
-from instances.fitting import fitting_assignment
-from instances.groups import IntArray
-from instances.instance import Instance
-from instances.nearest import nearest_server
+from relocbench.instances.evaluation import evaluate
+from relocbench.instances.fitting import fitting_assignment
+from relocbench.instances.groups import IntArray
+from relocbench.instances.instance import Instance
+from relocbench.instances.nearest import nearest_server
 
 
 @dataclass(frozen=True, eq=False)

@@ -3,7 +3,7 @@
 from types import UnionType
 from typing import Any, Literal, Union, get_args, get_origin
 
-from instances.errors import InputError, shown
+from relocbench.instances.errors import InputError, shown
 
 # ``int | float`` and ``int | Literal["auto"]`` are not of one type in every Python.
 UNIONS = (UnionType, Union)

@@ -11,8 +11,8 @@ from typing import IO
 import numpy as np
 import numpy.typing as npt
 
-from instances.edge_text import IdArray, edge_of, is_comment, may_be_header, parse_regular, separator_of
-from instances.errors import InputError, reason, shown
+from relocbench.instances.edge_text import IdArray, edge_of, is_comment, may_be_header, parse_regular, separator_of
+from relocbench.instances.errors import InputError, reason, shown
 
 
 @dataclass(frozen=True, eq=False)

@@ -6,12 +6,12 @@ from pathlib import Path
 
 import numpy as np
 
-from instances.errors import InputError, shown
-from instances.evaluation import checked_home
-from instances.groups import IntArray
-from instances.instance import Instance
-from instances.json_fields import read_object
-from instances.writing import written_whole
+from relocbench.instances.errors import InputError, shown
+from relocbench.instances.evaluation import checked_home
+from relocbench.instances.groups import IntArray
+from relocbench.instances.instance import Instance
+from relocbench.instances.json_fields import read_object
+from relocbench.instances.writing import written_whole
 
 FORMAT = "relocbench-solution/1"
 KNOWN = ("format", "instance", "method", "seed", "status", "home", "objective", "bound")

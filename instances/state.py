@@ -13,11 +13,11 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from instances.compiled import compiled
-from instances.delays import euclidean_delay
-from instances.evaluation import checked_home, evaluate
-from instances.groups import FloatArray, IntArray
-from instances.instance import PUBLISHES, SUBSCRIBES, Instance
+from relocbench.instances.compiled import compiled
+from relocbench.instances.delays import euclidean_delay
+from relocbench.instances.evaluation import checked_home, evaluate
+from relocbench.instances.groups import FloatArray, IntArray
+from relocbench.instances.instance import PUBLISHES, SUBSCRIBES, Instance
 
 # Below this many client×server pairs the client delays are kept as a table, which is faster than a square root a move.
 TABLE_ENTRIES = 1 << 22

@@ -6,7 +6,7 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
-from instances.errors import InputError
+from relocbench.instances.errors import InputError
 
 
 @contextlib.contextmanager

@@ -11,20 +11,20 @@ from typing import TYPE_CHECKING, Any
 from relocbench.version import __version__
 
 if TYPE_CHECKING:
-    from formulations.certificates.verification import verify
-    from instances.evaluation import evaluate
-    from instances.instance import Instance
     from relocbench.certifying import certify
+    from relocbench.formulations.certificates.verification import verify
     from relocbench.generating import generate
+    from relocbench.instances.evaluation import evaluate
+    from relocbench.instances.instance import Instance
     from relocbench.solving import solve
 
 _PLACES = {
-    "Instance": "instances.instance",
+    "Instance": "relocbench.instances.instance",
     "certify": "relocbench.certifying",
-    "evaluate": "instances.evaluation",
+    "evaluate": "relocbench.instances.evaluation",
     "generate": "relocbench.generating",
     "solve": "relocbench.solving",
-    "verify": "formulations.certificates.verification",
+    "verify": "relocbench.formulations.certificates.verification",
 }
 
 __all__ = ["Instance", "__version__", "certify", "evaluate", "generate", "solve", "verify"]

@@ -10,21 +10,21 @@ from functools import partial
 import numpy as np
 import numpy.typing as npt
 
-from formulations.bounding.client_graph import client_graph
-from formulations.bounding.closing import Closing
-from formulations.bounding.dual_bound import least_cost_with
-from formulations.bounding.proving import steps
-from formulations.bounding.root import Root
-from formulations.certificates.certificate import Certificate
-from formulations.certificates.verification import Verdict, rounded_down, verify
-from formulations.local_search import descend
-from formulations.proof import report, slack
-from heuristics.anneal import ROUND_PER_CLIENT, anneal_among
-from instances.evaluation import checked_home, evaluate
-from instances.groups import FloatArray, IntArray
-from instances.instance import Instance
-from instances.nearest import nearest_server
-from instances.solution import Progress, Solution
+from relocbench.formulations.bounding.client_graph import client_graph
+from relocbench.formulations.bounding.closing import Closing
+from relocbench.formulations.bounding.dual_bound import least_cost_with
+from relocbench.formulations.bounding.proving import steps
+from relocbench.formulations.bounding.root import Root
+from relocbench.formulations.certificates.certificate import Certificate
+from relocbench.formulations.certificates.verification import Verdict, rounded_down, verify
+from relocbench.formulations.local_search import descend
+from relocbench.formulations.proof import report, slack
+from relocbench.heuristics.anneal import ROUND_PER_CLIENT, anneal_among
+from relocbench.instances.evaluation import checked_home, evaluate
+from relocbench.instances.groups import FloatArray, IntArray
+from relocbench.instances.instance import Instance
+from relocbench.instances.nearest import nearest_server
+from relocbench.instances.solution import Progress, Solution
 
 # The root is left for the tree when a look gains less than this share of the gap, twice in a row, and a tree of so many
 # pairs of labels at each node would get anywhere.

@@ -57,7 +57,7 @@ def _common(
 
 def main() -> None:
     """Run the command; wrong input is one line and exit 2, never a traceback."""
-    from instances.errors import InputError
+    from relocbench.instances.errors import InputError
 
     try:
         app()

@@ -9,11 +9,11 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from formulations.proof import slack
-from instances.families import family
-from instances.instance import Instance
-from instances.instance_file import write_instance
-from instances.library.shelf import Entry, Shelf
+from relocbench.formulations.proof import slack
+from relocbench.instances.families import family
+from relocbench.instances.instance import Instance
+from relocbench.instances.instance_file import write_instance
+from relocbench.instances.library.shelf import Entry, Shelf
 from relocbench.isolation import Worker, threads_of
 from relocbench.methods import METHODS, Selector, select
 from relocbench.runs import Row, Store

@@ -6,11 +6,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from instances.errors import InputError, shown
-from instances.families import Cell, Value, family
-from instances.instance import Instance
-from instances.places import Places, read_places
-from instances.social import FollowerGraph, read_follower_graph
+from relocbench.instances.errors import InputError, shown
+from relocbench.instances.families import Cell, Value, family
+from relocbench.instances.instance import Instance
+from relocbench.instances.places import Places, read_places
+from relocbench.instances.social import FollowerGraph, read_follower_graph
 
 
 def generate(family_name: str, seed: int = 0, **parameters: Value) -> Instance:

@@ -21,8 +21,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from instances.errors import InputError
-from instances.instance import Instance
+from relocbench.instances.errors import InputError
+from relocbench.instances.instance import Instance
 from relocbench.methods import Selector
 
 LENGTH = struct.Struct("<Q")

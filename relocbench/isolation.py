@@ -19,9 +19,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from instances.errors import InputError, shown
-from instances.instance import Instance
-from instances.solution import Progress
+from relocbench.instances.errors import InputError, shown
+from relocbench.instances.instance import Instance
+from relocbench.instances.solution import Progress
 from relocbench.isolated import LENGTH, Job
 from relocbench.methods import Selector, select
 from relocbench.processes import Usage, end, has_ended, session_usage

@@ -7,10 +7,10 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from formulations.availability import missing
-from instances.errors import InputError, shown
-from instances.settings import expectation, setting
-from instances.solution import Solution
+from relocbench.formulations.availability import missing
+from relocbench.instances.errors import InputError, shown
+from relocbench.instances.settings import expectation, setting
+from relocbench.instances.solution import Solution
 
 Solve = Callable[..., Solution]
 
@@ -81,46 +81,57 @@ class Method:
 METHODS = {
     method.name: method
     for method in (
-        Method("random", "RA: a home uniformly at random", "nothing", "heuristics.random_homes:solve"),
-        Method("nearest", "NS: the nearest server", "nothing", "heuristics.nearest:solve"),
-        Method("otos", "OTOS: one server a topic, with cooperation", "nothing", "heuristics.otos:solve"),
-        Method("reloc", "RELOC: the paper's heuristic", "nothing", "heuristics.reloc:solve"),
-        Method("anneal", "simulated annealing, the strong reference", "nothing", "heuristics.anneal:solve"),
+        Method("random", "RA: a home uniformly at random", "nothing", "relocbench.heuristics.random_homes:solve"),
+        Method("nearest", "NS: the nearest server", "nothing", "relocbench.heuristics.nearest:solve"),
+        Method("otos", "OTOS: one server a topic, with cooperation", "nothing", "relocbench.heuristics.otos:solve"),
+        Method("reloc", "RELOC: the paper's heuristic", "nothing", "relocbench.heuristics.reloc:solve"),
+        Method("anneal", "simulated annealing, the strong reference", "nothing", "relocbench.heuristics.anneal:solve"),
         Method(
-            "enumerate", "every assignment, up to a thousand million", "optimality", "formulations.enumeration:solve"
+            "enumerate",
+            "every assignment, up to a thousand million",
+            "optimality",
+            "relocbench.formulations.enumeration:solve",
         ),
         Method(
-            "milp-basic", "linear model, product by product", "optimality", "formulations.milp_basic:solve", ("pulp",)
+            "milp-basic",
+            "linear model, product by product",
+            "optimality",
+            "relocbench.formulations.milp_basic:solve",
+            ("pulp",),
         ),
         Method(
             "milp-strong",
             "linear model with capacities conditioned on each client",
             "optimality",
-            "formulations.milp_strong:solve",
+            "relocbench.formulations.milp_strong:solve",
             ("pulp",),
         ),
         Method(
             "pyomo-direct",
             "the bilinear model as the paper writes it, by SCIP",
             "optimality",
-            "formulations.pyomo_direct:solve",
+            "relocbench.formulations.pyomo_direct:solve",
             ("pyomo", "pyscipopt"),
         ),
         Method(
             "pyomo-gdp",
             "θ as a disjunction, linearised by Pyomo, by HiGHS",
             "optimality",
-            "formulations.pyomo_gdp:solve",
+            "relocbench.formulations.pyomo_gdp:solve",
             ("pyomo", "highspy"),
         ),
         Method(
-            "cpsat", "constraint programming on whole numbers", "optimality", "formulations.cpsat:solve", ("ortools",)
+            "cpsat",
+            "constraint programming on whole numbers",
+            "optimality",
+            "relocbench.formulations.cpsat:solve",
+            ("ortools",),
         ),
         Method(
             "branch-price",
             "column generation over what a server holds, the strongest here",
             "optimality",
-            "formulations.branch_price:solve",
+            "relocbench.formulations.branch_price:solve",
             ("highspy",),
         ),
         Method(
@@ -129,7 +140,13 @@ METHODS = {
             "bound",
             "relocbench.certifying:solve",
         ),
-        Method("cfn", "cost function network, by toulbar2", "optimality", "formulations.cfn:solve", ("pytoulbar2",)),
+        Method(
+            "cfn",
+            "cost function network, by toulbar2",
+            "optimality",
+            "relocbench.formulations.cfn:solve",
+            ("pytoulbar2",),
+        ),
     )
 }
 

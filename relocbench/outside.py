@@ -15,10 +15,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from instances.errors import InputError, reason
-from instances.evaluation import checked_home
-from instances.instance import Instance
-from instances.solution import Solution
+from relocbench.instances.errors import InputError, reason
+from relocbench.instances.evaluation import checked_home
+from relocbench.instances.instance import Instance
+from relocbench.instances.solution import Solution
 from relocbench.methods import METHODS, Method, Selector, Solve, configured, select
 
 # Where a package registers methods: name = "package.module:function".

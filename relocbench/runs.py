@@ -12,11 +12,11 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from instances.errors import InputError, reason, shown
-from instances.evaluation import mean_distance, use
-from instances.instance import Instance
-from instances.writing import written_whole
 from relocbench.information import information
+from relocbench.instances.errors import InputError, reason, shown
+from relocbench.instances.evaluation import mean_distance, use
+from relocbench.instances.instance import Instance
+from relocbench.instances.writing import written_whole
 from relocbench.verifying import Outcome, gap
 
 FORMAT = "relocbench-run/1"

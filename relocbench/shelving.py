@@ -6,17 +6,17 @@ from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
 
-from formulations.certificates.certificate import Certificate, read_certificate, write_certificate
-from formulations.certificates.verification import Verdict, cost, rounded_down, verify
-from formulations.proof import slack
-from instances.errors import InputError
-from instances.instance import Instance
-from instances.instance_file import write_instance
-from instances.json_fields import read_object
-from instances.library.shelf import Claim, Entry, Shelf, checked_name
-from instances.solution_file import FORMAT as SOLUTION
-from instances.solution_file import KNOWN as SOLUTION_FIELDS
-from instances.solution_file import StoredSolution, read_solution
+from relocbench.formulations.certificates.certificate import Certificate, read_certificate, write_certificate
+from relocbench.formulations.certificates.verification import Verdict, cost, rounded_down, verify
+from relocbench.formulations.proof import slack
+from relocbench.instances.errors import InputError
+from relocbench.instances.instance import Instance
+from relocbench.instances.instance_file import write_instance
+from relocbench.instances.json_fields import read_object
+from relocbench.instances.library.shelf import Claim, Entry, Shelf, checked_name
+from relocbench.instances.solution_file import FORMAT as SOLUTION
+from relocbench.instances.solution_file import KNOWN as SOLUTION_FIELDS
+from relocbench.instances.solution_file import StoredSolution, read_solution
 
 Offer = Certificate | StoredSolution
 

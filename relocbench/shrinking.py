@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from instances.errors import InputError
-from instances.groups import Groups, IntArray
-from instances.instance import Instance
+from relocbench.instances.errors import InputError
+from relocbench.instances.groups import Groups, IntArray
+from relocbench.instances.instance import Instance
 
 Fault = Callable[[Instance], bool]
 FaultBeside = Callable[[Instance, IntArray], bool]

@@ -6,12 +6,12 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from instances.errors import InputError
-from instances.evaluation import Evaluation, evaluate
-from instances.families import family
-from instances.instance import Instance
-from instances.solution import Progress, Solution
-from instances.solution_file import STATUSES, StoredSolution
+from relocbench.instances.errors import InputError
+from relocbench.instances.evaluation import Evaluation, evaluate
+from relocbench.instances.families import family
+from relocbench.instances.instance import Instance
+from relocbench.instances.solution import Progress, Solution
+from relocbench.instances.solution_file import STATUSES, StoredSolution
 from relocbench.methods import Selector, select
 
 # A bound may exceed a verified cost by rounding, never by more.

@@ -7,7 +7,7 @@ from collections.abc import Callable, Generator, Sequence
 from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
 from dataclasses import dataclass
 
-from instances.instance import Instance
+from relocbench.instances.instance import Instance
 from relocbench.isolation import MEMORY_LIMIT, Worker, threads_of
 from relocbench.methods import Selector
 from relocbench.runs import Row, Run, Store, row_of

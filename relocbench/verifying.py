@@ -7,13 +7,13 @@ from typing import Any, Literal
 
 import numpy as np
 
-from formulations.proof import slack
-from instances.errors import InputError
-from instances.evaluation import Evaluation, checked_home, evaluate
-from instances.exact import evaluate_exact
-from instances.groups import IntArray
-from instances.instance import Instance
-from instances.solution_file import STATUSES
+from relocbench.formulations.proof import slack
+from relocbench.instances.errors import InputError
+from relocbench.instances.evaluation import Evaluation, checked_home, evaluate
+from relocbench.instances.exact import evaluate_exact
+from relocbench.instances.groups import IntArray
+from relocbench.instances.instance import Instance
+from relocbench.instances.solution_file import STATUSES
 
 Point = tuple[float, float, float]
 # refused: the method does not take such an instance or setting. claim: what it says is not so. raised: an exception.

@@ -1,5 +1,5 @@
 """The words that this room adds to the command ``relocbench``."""
 
-from reports.study.command import study
+from relocbench.reports.study.command import study
 
 __all__ = ["study"]

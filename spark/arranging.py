@@ -13,12 +13,12 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from instances.edge_text import IdArray
-from instances.errors import InputError
-from instances.social import FollowerGraph
-from spark.blocks import SCHEMA, mixed, packed, unpacked
-from spark.edges import EdgeList, find_edges, read_pieces
-from spark.steps import once, write_step
+from relocbench.instances.edge_text import IdArray
+from relocbench.instances.errors import InputError
+from relocbench.instances.social import FollowerGraph
+from relocbench.spark.blocks import SCHEMA, mixed, packed, unpacked
+from relocbench.spark.edges import EdgeList, find_edges, read_pieces
+from relocbench.spark.steps import once, write_step
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -1,8 +1,8 @@
 """What shipped code does on arrival: it moves to a folder of its own on that machine.
 
 Imported out of an archive it would work as well, but numba's cache, which goes by the paths of files, would miss: every
-process would compile anew. The archive (:mod:`spark.shipping`) therefore holds a stub for each room that calls
-:func:`arrive`. This module travels beside the rooms, so it imports none of them.
+process would compile anew. The archive (:mod:`spark.shipping`) therefore holds a stub of the package that calls
+:func:`arrive`. This module travels beside the package, so it imports nothing of it.
 """
 
 import hashlib
@@ -14,18 +14,18 @@ import tempfile
 import zipfile
 from pathlib import Path
 
-# Where in the archive the rooms are.
+# Where in the archive the package is.
 CARGO = "cargo/"
 
 
-def arrive(room: str, archive: str, caches: Path) -> None:
-    """Import a room from the archive's folder in place of its stub, which calls this."""
+def arrive(package: str, archive: str, caches: Path) -> None:
+    """Import the package from the archive's folder in place of its stub, which calls this."""
     folder = str(unpacked(archive, caches))
     if folder not in sys.path:
         sys.path.insert(0, folder)
-    del sys.modules[room]
+    del sys.modules[package]
     importlib.invalidate_caches()
-    importlib.import_module(room)
+    importlib.import_module(package)
 
 
 def unpacked(archive: str, caches: Path) -> Path:

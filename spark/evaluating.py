@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow as pa
 
-from instances.errors import InputError
-from instances.evaluation import Evaluation, costs, topic_loads
-from instances.groups import FloatArray
-from instances.instance import PUBLISHES, SUBSCRIBES
-from spark.blocks import SCHEMA, packed, unpacked
-from spark.fields import Field
+from relocbench.instances.errors import InputError
+from relocbench.instances.evaluation import Evaluation, costs, topic_loads
+from relocbench.instances.groups import FloatArray
+from relocbench.instances.instance import PUBLISHES, SUBSCRIBES
+from relocbench.spark.blocks import SCHEMA, packed, unpacked
+from relocbench.spark.fields import Field
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

@@ -19,9 +19,9 @@ import numpy as np
 import pyarrow as pa
 from threadpoolctl import threadpool_limits
 
-from instances.groups import FloatArray
-from spark.blocks import SCHEMA, block_of, packed, unpacked
-from spark.steps import write_step
+from relocbench.instances.groups import FloatArray
+from relocbench.spark.blocks import SCHEMA, block_of, packed, unpacked
+from relocbench.spark.steps import write_step
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

@@ -4,10 +4,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from instances.errors import InputError
-from instances.parquet_file import write_rows
 from relocbench.generating import Plan
-from spark.spreading import spread
+from relocbench.instances.errors import InputError
+from relocbench.instances.parquet_file import write_rows
+from relocbench.spark.spreading import spread
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -10,13 +10,13 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from instances.edge_text import IdArray
-from instances.errors import InputError
-from instances.field import LARGEST_SPREAD, FieldParameters, place_servers, to_millimetres
-from instances.groups import FloatArray
-from instances.seeds import stream
-from spark.blocks import SCHEMA, mixed, packed, unpacked
-from spark.steps import once, read_note, write_step
+from relocbench.instances.edge_text import IdArray
+from relocbench.instances.errors import InputError
+from relocbench.instances.field import LARGEST_SPREAD, FieldParameters, place_servers, to_millimetres
+from relocbench.instances.groups import FloatArray
+from relocbench.instances.seeds import stream
+from relocbench.spark.blocks import SCHEMA, mixed, packed, unpacked
+from relocbench.spark.steps import once, read_note, write_step
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -9,14 +9,14 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from instances.errors import InputError
-from instances.evaluation import Evaluation
-from instances.field import FieldParameters
-from spark.evaluating import evaluate_homes
-from spark.factors import factorised
-from spark.fields import Field, place_field, read_field
-from spark.homes import Method, Reading, nearest_homes, otos_homes, random_homes, reloc_homes
-from spark.steps import once, write_step
+from relocbench.instances.errors import InputError
+from relocbench.instances.evaluation import Evaluation
+from relocbench.instances.field import FieldParameters
+from relocbench.spark.evaluating import evaluate_homes
+from relocbench.spark.factors import factorised
+from relocbench.spark.fields import Field, place_field, read_field
+from relocbench.spark.homes import Method, Reading, nearest_homes, otos_homes, random_homes, reloc_homes
+from relocbench.spark.steps import once, write_step
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

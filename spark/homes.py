@@ -8,16 +8,16 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from heuristics.clusters import divide_servers, nearest_centroid
-from heuristics.otos import topic_servers
-from heuristics.relations import most_related_by_factors, most_related_exactly
-from heuristics.reloc import Related, Steps, place_cluster
-from heuristics.tasks import Cluster, make_task
-from instances.errors import InputError
-from instances.groups import FloatArray, IntArray, offsets
-from instances.nearest import nearest_by_distance
-from spark.blocks import SCHEMA, mixed, packed, unpacked
-from spark.fields import Field
+from relocbench.heuristics.clusters import divide_servers, nearest_centroid
+from relocbench.heuristics.otos import topic_servers
+from relocbench.heuristics.relations import most_related_by_factors, most_related_exactly
+from relocbench.heuristics.reloc import Related, Steps, place_cluster
+from relocbench.heuristics.tasks import Cluster, make_task
+from relocbench.instances.errors import InputError
+from relocbench.instances.groups import FloatArray, IntArray, offsets
+from relocbench.instances.nearest import nearest_by_distance
+from relocbench.spark.blocks import SCHEMA, mixed, packed, unpacked
+from relocbench.spark.fields import Field
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

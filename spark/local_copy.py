@@ -7,18 +7,18 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from heuristics import nearest, otos
-from heuristics.clusters import make_clusters
-from heuristics.reloc import Related, Steps, factor_relations, relation_finder, run_clusters
-from heuristics.tasks import cluster_tasks
-from instances.edge_text import IdArray
-from instances.errors import InputError, reason
-from instances.evaluation import evaluate
-from instances.groups import FloatArray, Groups, IntArray
-from instances.instance import Instance
-from spark.fields import read_field
-from spark.homes import Reading
-from spark.steps import read_note
+from relocbench.heuristics import nearest, otos
+from relocbench.heuristics.clusters import make_clusters
+from relocbench.heuristics.reloc import Related, Steps, factor_relations, relation_finder, run_clusters
+from relocbench.heuristics.tasks import cluster_tasks
+from relocbench.instances.edge_text import IdArray
+from relocbench.instances.errors import InputError, reason
+from relocbench.instances.evaluation import evaluate
+from relocbench.instances.groups import FloatArray, Groups, IntArray
+from relocbench.instances.instance import Instance
+from relocbench.spark.fields import read_field
+from relocbench.spark.homes import Reading
+from relocbench.spark.steps import read_note
 
 
 @dataclass(frozen=True)

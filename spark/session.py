@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
-from instances.errors import InputError, reason
-from spark.java import java_home
-from spark.shipping import ship
+from relocbench.instances.errors import InputError, reason
+from relocbench.spark.java import java_home
+from relocbench.spark.shipping import ship
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

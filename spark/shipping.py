@@ -6,13 +6,14 @@ import zipfile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from spark.arrival import CARGO
+from relocbench.spark.arrival import CARGO
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-ROOMS = ("instances", "heuristics", "formulations", "relocbench", "spark")
-HERE = Path(__file__).parent.parent
+# What executors need; the command and the reports stay here.
+PACKAGE = Path(__file__).parent.parent
+ROOMS = ("instances", "heuristics", "formulations", "spark")
 STUB = """from relocbench_arrival import arrive
 from relocbench_caches import cache_folder
 
@@ -31,12 +32,12 @@ def ship(spark: "SparkSession", folder: Path) -> None:
 
 def write_archive(path: Path) -> None:
     """Write the archive; the same code is the same bytes."""
-    content = {f"{room}/__init__.py": STUB.encode() for room in ROOMS}
-    content["relocbench_arrival.py"] = (HERE / "spark" / "arrival.py").read_bytes()
-    content["relocbench_caches.py"] = (HERE / "instances" / "caches.py").read_bytes()
-    for room in ROOMS:
-        for file in sorted((HERE / room).rglob("*.py")):
-            content[CARGO + file.relative_to(HERE).as_posix()] = file.read_bytes()
+    content = {"relocbench/__init__.py": STUB.encode()}
+    content["relocbench_arrival.py"] = (PACKAGE / "spark" / "arrival.py").read_bytes()
+    content["relocbench_caches.py"] = (PACKAGE / "instances" / "caches.py").read_bytes()
+    shipped = [*PACKAGE.glob("*.py"), *(file for room in ROOMS for file in (PACKAGE / room).rglob("*.py"))]
+    for file in sorted(shipped):
+        content[f"{CARGO}relocbench/{file.relative_to(PACKAGE).as_posix()}"] = file.read_bytes()
     content |= _metadata()
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
         for name, data in content.items():

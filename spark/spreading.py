@@ -5,7 +5,7 @@ import random
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, TypeVar
 
-from spark.progress import watched
+from relocbench.spark.progress import watched
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -9,8 +9,8 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from instances.errors import InputError, reason, shown
-from instances.writing import written_whole
+from relocbench.instances.errors import InputError, reason, shown
+from relocbench.instances.writing import written_whole
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

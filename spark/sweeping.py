@@ -6,14 +6,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from instances.errors import InputError
-from instances.instance import Instance
-from instances.instance_file import read_instance
-from instances.parquet_file import write_rows
+from relocbench.instances.errors import InputError
+from relocbench.instances.instance import Instance
+from relocbench.instances.instance_file import read_instance
+from relocbench.instances.parquet_file import write_rows
 from relocbench.methods import Selector
 from relocbench.runs import Store
+from relocbench.spark.spreading import spread
 from relocbench.sweeps import Limits, Task, execute
-from spark.spreading import spread
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

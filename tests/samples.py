@@ -5,8 +5,8 @@ import itertools
 
 import numpy as np
 
-from instances.groups import Groups
-from instances.instance import Instance
+from relocbench.instances.groups import Groups
+from relocbench.instances.instance import Instance
 
 CAPACITIES = ("loose", "tight", "overloaded", "none")
 DELAYS = ("euclid", "explicit")

@@ -10,9 +10,9 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
-from instances.compiled import compiled
-from instances.groups import FloatArray, Groups, IntArray, OffsetArray, offsets
-from instances.instance import PUBLISHES, SUBSCRIBES, Instance
+from relocbench.instances.compiled import compiled
+from relocbench.instances.groups import FloatArray, Groups, IntArray, OffsetArray, offsets
+from relocbench.instances.instance import PUBLISHES, SUBSCRIBES, Instance
 
 Mask = npt.NDArray[np.bool_]
 

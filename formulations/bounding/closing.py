@@ -11,12 +11,12 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from formulations.bounding.client_graph import ClientGraph, Mask
-from formulations.bounding.dual_bound import Bound, Dual, bound_of, dual_of, least_cost_with
-from formulations.bounding.region import Region
-from formulations.bounding.relaxation import Labels, Relaxation
-from formulations.proof import slack
-from instances.groups import FloatArray, IntArray
+from relocbench.formulations.bounding.client_graph import ClientGraph, Mask
+from relocbench.formulations.bounding.dual_bound import Bound, Dual, bound_of, dual_of, least_cost_with
+from relocbench.formulations.bounding.region import Region
+from relocbench.formulations.bounding.relaxation import Labels, Relaxation
+from relocbench.formulations.proof import slack
+from relocbench.instances.groups import FloatArray, IntArray
 
 # A region is closed when its bound is this close to the best cost (relative, from 1 up); see also certify.
 MARGIN = 4e-7

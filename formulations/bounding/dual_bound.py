@@ -10,11 +10,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from formulations.bounding.client_graph import Mask
-from formulations.bounding.region import Region
-from formulations.bounding.relaxation import Labels, Relaxation
-from instances.compiled import compiled
-from instances.groups import FloatArray, IntArray, OffsetArray, offsets
+from relocbench.formulations.bounding.client_graph import Mask
+from relocbench.formulations.bounding.region import Region
+from relocbench.formulations.bounding.relaxation import Labels, Relaxation
+from relocbench.instances.compiled import compiled
+from relocbench.instances.groups import FloatArray, IntArray, OffsetArray, offsets
 
 # Dual variables are whole multiples of these, so that a certificate holds them as they are.
 BITS = 16

@@ -2,11 +2,11 @@
 
 import numpy as np
 
-from formulations.bounding.closing import SHARE_UNIT, Node, Split
-from formulations.bounding.dual_bound import BITS, MULTIPLIER_BITS, Dual
-from formulations.certificates import certificate
-from formulations.certificates.certificate import SplitClient, SplitShare, SplitTopic, Step, dual_step
-from instances.groups import IntArray
+from relocbench.formulations.bounding.closing import SHARE_UNIT, Node, Split
+from relocbench.formulations.bounding.dual_bound import BITS, MULTIPLIER_BITS, Dual
+from relocbench.formulations.certificates import certificate
+from relocbench.formulations.certificates.certificate import SplitClient, SplitShare, SplitTopic, Step, dual_step
+from relocbench.instances.groups import IntArray
 
 
 def steps(root: Node, loading: IntArray) -> list[Step]:

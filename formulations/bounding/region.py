@@ -5,9 +5,9 @@ from functools import cached_property
 
 import numpy as np
 
-from formulations.bounding.client_graph import ClientGraph, Mask
-from instances.compiled import compiled
-from instances.groups import FloatArray, IntArray
+from relocbench.formulations.bounding.client_graph import ClientGraph, Mask
+from relocbench.instances.compiled import compiled
+from relocbench.instances.groups import FloatArray, IntArray
 
 
 @dataclass(frozen=True, eq=False)

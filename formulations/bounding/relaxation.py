@@ -15,11 +15,11 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from formulations.bounding.client_graph import ClientGraph, Mask
-from formulations.bounding.gradient import Fixed, Moving, SingleArray, follow, iterate
-from formulations.bounding.region import Region
-from instances.compiled import compiled
-from instances.groups import FloatArray, IntArray, OffsetArray, offsets
+from relocbench.formulations.bounding.client_graph import ClientGraph, Mask
+from relocbench.formulations.bounding.gradient import Fixed, Moving, SingleArray, follow, iterate
+from relocbench.formulations.bounding.region import Region
+from relocbench.instances.compiled import compiled
+from relocbench.instances.groups import FloatArray, IntArray, OffsetArray, offsets
 
 # How large dual steps are against primal ones, in units of a typical cost.
 WEIGHT = 1.8

@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from formulations.certificates.certificate import LARGEST_NUMBER, MOST_BITS, Dual
-from formulations.certificates.packing import Array, unpacked
-from formulations.certificates.states import ONE, THETA_BITS, State, restricted, settled, theta_range
-from formulations.certificates.whole_problem import (
+from relocbench.formulations.certificates.certificate import LARGEST_NUMBER, MOST_BITS, Dual
+from relocbench.formulations.certificates.packing import Array, unpacked
+from relocbench.formulations.certificates.states import ONE, THETA_BITS, State, restricted, settled, theta_range
+from relocbench.formulations.certificates.whole_problem import (
     Bools,
     Rounded,
     Whole,
@@ -19,7 +19,7 @@ from formulations.certificates.whole_problem import (
     rounded_delays,
     whole,
 )
-from instances.errors import InputError, shown
+from relocbench.instances.errors import InputError, shown
 
 # Entries of the largest array at a time, a pair of homes of an edge each: few enough to stay near the processor.
 ENTRIES = 1 << 15

@@ -15,11 +15,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from formulations.certificates.packing import Array, Integers, from_json, packed, to_json
-from instances.errors import InputError, shown
-from instances.groups import FloatArray, IntArray
-from instances.json_fields import Fields, read_object
-from instances.writing import written_whole
+from relocbench.formulations.certificates.packing import Array, Integers, from_json, packed, to_json
+from relocbench.instances.errors import InputError, shown
+from relocbench.instances.groups import FloatArray, IntArray
+from relocbench.instances.json_fields import Fields, read_object
+from relocbench.instances.writing import written_whole
 
 FORMAT = "relocbench-certificate/1"
 KNOWN = ("format", "instance", "home", "claim", "bits", "made", "proof")

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from instances.errors import InputError, shown
-from instances.json_fields import Fields
+from relocbench.instances.errors import InputError, shown
+from relocbench.instances.json_fields import Fields
 
 Array = npt.NDArray[np.int64]
 # Of one array, decompressed.

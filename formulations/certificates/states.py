@@ -4,10 +4,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from formulations.certificates.certificate import SHARE_UNITS, Split, SplitClient, SplitTopic
-from formulations.certificates.packing import Array
-from formulations.certificates.whole_problem import Bools, Whole, WholeProblem
-from instances.errors import InputError, shown
+from relocbench.formulations.certificates.certificate import SHARE_UNITS, Split, SplitClient, SplitTopic
+from relocbench.formulations.certificates.packing import Array
+from relocbench.formulations.certificates.whole_problem import Bools, Whole, WholeProblem
+from relocbench.instances.errors import InputError, shown
 
 # θ is computed in units of 2^-60.
 THETA_BITS = 60

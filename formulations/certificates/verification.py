@@ -13,12 +13,12 @@ from pathlib import Path
 
 import numpy as np
 
-from formulations.certificates.bound import after_dual
-from formulations.certificates.certificate import Certificate, Dual, Step, read_certificate
-from formulations.certificates.states import State, cases, root
-from formulations.certificates.whole_problem import WholeProblem, client_delay, exact_integers, server_delay
-from instances.errors import InputError, shown
-from instances.instance import Instance
+from relocbench.formulations.certificates.bound import after_dual
+from relocbench.formulations.certificates.certificate import Certificate, Dual, Step, read_certificate
+from relocbench.formulations.certificates.states import State, cases, root
+from relocbench.formulations.certificates.whole_problem import WholeProblem, client_delay, exact_integers, server_delay
+from relocbench.instances.errors import InputError, shown
+from relocbench.instances.instance import Instance
 
 # Relative from a cost of 1 up, absolute below: as everywhere in this project.
 TOLERANCE = Fraction(1, 10**6)

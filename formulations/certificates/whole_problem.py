@@ -11,10 +11,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from formulations.certificates.packing import Array
-from instances.errors import InputError
-from instances.groups import FloatArray, Groups
-from instances.instance import Instance
+from relocbench.formulations.certificates.packing import Array
+from relocbench.instances.errors import InputError
+from relocbench.instances.groups import FloatArray, Groups
+from relocbench.instances.instance import Instance
 
 Bools = npt.NDArray[np.bool_]
 # Python integers in a numpy array: as long as they need to be.

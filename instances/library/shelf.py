@@ -10,13 +10,13 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from instances.errors import InputError, shown
-from instances.evaluation import checked_home
-from instances.groups import IntArray
-from instances.instance import Instance
-from instances.instance_file import read_instance
-from instances.json_fields import Fields, read_object
-from instances.writing import written_whole
+from relocbench.instances.errors import InputError, shown
+from relocbench.instances.evaluation import checked_home
+from relocbench.instances.groups import IntArray
+from relocbench.instances.instance import Instance
+from relocbench.instances.instance_file import read_instance
+from relocbench.instances.json_fields import Fields, read_object
+from relocbench.instances.writing import written_whole
 
 FORMAT = "relocbench-library/1"
 CERTIFICATE_FIELDS = ("format", "instance", "home", "claim", "bits", "made", "proof")

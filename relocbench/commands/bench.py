@@ -13,8 +13,8 @@ from relocbench.terminal import command_line, print_json, print_table, progress,
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from instances.instance import Instance
     from relocbench.cross_check import Disagreement
+    from relocbench.instances.instance import Instance
     from relocbench.methods import Selector
     from relocbench.runs import Row
     from relocbench.sweeps import Limits
@@ -105,7 +105,7 @@ def _bench(
     retry_errors: bool,
     as_json: bool,
 ) -> None:
-    from instances.errors import InputError
+    from relocbench.instances.errors import InputError
     from relocbench.runs import Store
     from relocbench.sweeps import Task, sweep
 
@@ -234,8 +234,8 @@ def _instances(
     files: list[Path], family: str | None, seeds: str | None, chosen: dict[str, Any], settings: list[str]
 ) -> "list[Instance]":
     """Return the instances of all files, then those of the family."""
-    from instances.errors import InputError
     from relocbench.generating import generate_many, read_parameters, read_seeds
+    from relocbench.instances.errors import InputError
 
     found = read_all(files)
     parameters = read_parameters(chosen, settings)
@@ -250,7 +250,7 @@ def _instances(
 
 def read_all(files: list[Path]) -> "list[Instance]":
     """Read the instances of all files and folders."""
-    from instances.instance_file import instance_files, read_instance, read_instances
+    from relocbench.instances.instance_file import instance_files, read_instance, read_instances
 
     found: list[Instance] = []
     for path in files:

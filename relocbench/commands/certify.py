@@ -23,10 +23,10 @@ def run(
 
     Example: relocbench certify inst.json --time-limit 60 --out cert.json
     """
-    from formulations.certificates.certificate import check_certificate_path, write_certificate
-    from instances.instance_file import check_not_the_instance, read_instance
-    from instances.solution_file import read_solution
     from relocbench.certifying import certify
+    from relocbench.formulations.certificates.certificate import check_certificate_path, write_certificate
+    from relocbench.instances.instance_file import check_not_the_instance, read_instance
+    from relocbench.instances.solution_file import read_solution
     from relocbench.solving import warm_up
 
     check_certificate_path(out)

@@ -19,11 +19,11 @@ def run(
 
     Example: relocbench describe inst.json
     """
-    from instances.errors import InputError
-    from instances.evaluation import evaluate
-    from instances.instance_file import read_instance
-    from instances.regimes import classify
-    from instances.solution_file import StoredSolution, write_solution
+    from relocbench.instances.errors import InputError
+    from relocbench.instances.evaluation import evaluate
+    from relocbench.instances.instance_file import read_instance
+    from relocbench.instances.regimes import classify
+    from relocbench.instances.solution_file import StoredSolution, write_solution
 
     read = read_instance(instance)
     regime = classify(read)

@@ -21,10 +21,10 @@ def run(
 
     Example: relocbench evaluate inst.json sol.json --json
     """
-    from instances.evaluation import evaluate
-    from instances.exact import evaluate_exact
-    from instances.instance_file import read_instance
-    from instances.solution_file import read_solution
+    from relocbench.instances.evaluation import evaluate
+    from relocbench.instances.exact import evaluate_exact
+    from relocbench.instances.instance_file import read_instance
+    from relocbench.instances.solution_file import read_solution
     from relocbench.solving import exceeds
 
     problem = read_instance(instance)

@@ -44,10 +44,10 @@ def run(
 
     Example: relocbench generate --family small --regime scarce --out small.parquet
     """
-    from instances.errors import InputError
-    from instances.instance_file import write_instance
-    from instances.parquet_file import write_rows
     from relocbench.generating import generate_many, read_parameters, read_seeds
+    from relocbench.instances.errors import InputError
+    from relocbench.instances.instance_file import write_instance
+    from relocbench.instances.parquet_file import write_rows
 
     given: dict[str, Any] = {
         "sigma": sigma,

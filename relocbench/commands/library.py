@@ -10,7 +10,7 @@ import typer
 from relocbench.terminal import live_line, print_json, print_table
 
 if TYPE_CHECKING:
-    from instances.library.shelf import Entry, Shelf
+    from relocbench.instances.library.shelf import Entry, Shelf
 
 app = typer.Typer(
     help="Instances with the best homes known, a bound, and a certificate of both.\n\n"
@@ -120,9 +120,9 @@ def add(
 
     Example: relocbench library add inst.json cert.json --name paper-s10-7
     """
-    from formulations.certificates.certificate import read_certificate
-    from instances.instance_file import read_instance
     from relocbench import shelving
+    from relocbench.formulations.certificates.certificate import read_certificate
+    from relocbench.instances.instance_file import read_instance
 
     shelf = _shelf(directory)
     try:
@@ -174,7 +174,7 @@ def check(
 
 
 def _shelf(directory: Path | None) -> "Shelf":
-    from instances.library.shelf import FOLDER, Shelf
+    from relocbench.instances.library.shelf import FOLDER, Shelf
 
     return Shelf(directory or FOLDER)
 

@@ -12,8 +12,8 @@ import typer
 from relocbench.terminal import live_line, print_json
 
 if TYPE_CHECKING:
-    from instances.instance import Instance
-    from instances.solution import Progress
+    from relocbench.instances.instance import Instance
+    from relocbench.instances.solution import Progress
     from relocbench.methods import Selector
     from relocbench.solving import Result
 
@@ -36,8 +36,8 @@ def run(
 
     Example: relocbench solve inst.json --method nearest --seed 0 --time-limit 60 --out sol.json
     """
-    from instances.instance_file import check_not_the_instance, read_instance
-    from instances.solution_file import check_solution_path, write_solution
+    from relocbench.instances.instance_file import check_not_the_instance, read_instance
+    from relocbench.instances.solution_file import check_solution_path, write_solution
     from relocbench.outside import find_method
     from relocbench.solving import solve
 
@@ -100,8 +100,8 @@ def _isolated(
     on_progress: "Progress",
 ) -> "Result":
     """Run an exact method in its own process; without homes to show, say why in one line and exit 1."""
-    from instances.errors import InputError
-    from instances.solution import Solution
+    from relocbench.instances.errors import InputError
+    from relocbench.instances.solution import Solution
     from relocbench.isolation import GIB, run_isolated
     from relocbench.solving import Result
 

@@ -22,10 +22,10 @@ def run(
 
     Example: relocbench verify inst.json cert.json --json
     """
-    from formulations.certificates.certificate import check_certificate_path
-    from formulations.certificates.verification import rounded_down, verify
-    from instances.errors import InputError, reason
-    from instances.instance_file import read_instance
+    from relocbench.formulations.certificates.certificate import check_certificate_path
+    from relocbench.formulations.certificates.verification import rounded_down, verify
+    from relocbench.instances.errors import InputError, reason
+    from relocbench.instances.instance_file import read_instance
 
     check_certificate_path(certificate)
     try:

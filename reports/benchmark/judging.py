@@ -4,9 +4,9 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from formulations.proof import slack
-from instances.library.shelf import Shelf
 from relocbench.cross_check import Disagreement, by_instance
+from relocbench.formulations.proof import slack
+from relocbench.instances.library.shelf import Shelf
 from relocbench.methods import METHODS
 from relocbench.runs import Row
 from relocbench.sweeps import group_of

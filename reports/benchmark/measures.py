@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from relocbench.reports.benchmark.judging import Judged, Problem
 from relocbench.runs import Row
-from reports.benchmark.judging import Judged, Problem
 
 SHIFT = 10.0
 # Differences between shorter times are the machine's.

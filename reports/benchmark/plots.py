@@ -5,8 +5,8 @@ from collections.abc import Mapping, Sequence
 
 import plotly.graph_objects as go
 
-from reports.benchmark.judging import OUTCOMES, Judged
-from reports.benchmark.measures import (
+from relocbench.reports.benchmark.judging import OUTCOMES, Judged
+from relocbench.reports.benchmark.measures import (
     SHORTEST,
     Curve,
     cost_profile,
@@ -16,9 +16,9 @@ from reports.benchmark.measures import (
     mean_curve,
     performance_profile,
 )
-from reports.benchmark.reproducing import command_of
-from reports.pages.figures import figure, line, points
-from reports.pages.looks import REFERENCE, Look, name_of
+from relocbench.reports.benchmark.reproducing import command_of
+from relocbench.reports.pages.figures import figure, line, points
+from relocbench.reports.pages.looks import REFERENCE, Look, name_of
 
 OUTCOME_NAMES = {
     "optimal": "proved optimal",

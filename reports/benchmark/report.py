@@ -3,14 +3,14 @@
 from collections.abc import Sequence
 from pathlib import Path
 
-from instances.errors import InputError
-from instances.library.shelf import Shelf
 from relocbench.cross_check import Disagreement
 from relocbench.drawing import Drawn
+from relocbench.instances.errors import InputError
+from relocbench.instances.library.shelf import Shelf
+from relocbench.reports.benchmark.judging import Judged, judge
+from relocbench.reports.benchmark.table import write_table
+from relocbench.reports.pages.needs import require
 from relocbench.runs import Row
-from reports.benchmark.judging import Judged, judge
-from reports.benchmark.table import write_table
-from reports.pages.needs import require
 
 # Below the runs and their logs, so that all can be moved together.
 FOLDER = "report"
@@ -39,8 +39,8 @@ def draw(rows: Sequence[Row], store: Path, *, command: str, wrong: Sequence[Disa
         require()
     except InputError as error:
         return Drawn(data, None, str(error))
-    from reports.benchmark.page import page_of
-    from reports.benchmark.results import Results
+    from relocbench.reports.benchmark.page import page_of
+    from relocbench.reports.benchmark.results import Results
 
     def link(run: Judged) -> str | None:
         log = run.row.log

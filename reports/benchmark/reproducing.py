@@ -4,10 +4,10 @@ import json
 import shlex
 from typing import Any
 
-from instances.errors import InputError
-from instances.families import family
+from relocbench.instances.errors import InputError
+from relocbench.instances.families import family
 from relocbench.isolation import GIB
-from reports.benchmark.judging import Judged
+from relocbench.reports.benchmark.judging import Judged
 
 
 def command_of(run: Judged) -> str | None:

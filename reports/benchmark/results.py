@@ -3,9 +3,9 @@
 from collections.abc import Sequence
 
 from relocbench.cross_check import Disagreement
-from reports.benchmark.judging import Judged, Problem, can_prove
-from reports.benchmark.measures import solved_by_all
-from reports.pages.looks import looks
+from relocbench.reports.benchmark.judging import Judged, Problem, can_prove
+from relocbench.reports.benchmark.measures import solved_by_all
+from relocbench.reports.pages.looks import looks
 
 
 class Results:

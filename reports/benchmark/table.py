@@ -6,10 +6,10 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from instances.writing import written_whole
+from relocbench.instances.writing import written_whole
+from relocbench.reports.benchmark.judging import Judged
+from relocbench.reports.benchmark.measures import primal_dual_integral, primal_integral
 from relocbench.runs import table_of
-from reports.benchmark.judging import Judged
-from reports.benchmark.measures import primal_dual_integral, primal_integral
 
 # What models and searches say of their size; columns of their own, as a map is tedious to query.
 FACTS = ("variables", "constraints", "binaries", "nodes", "root_bound")

@@ -3,8 +3,8 @@
 from collections.abc import Callable, Sequence
 
 from relocbench.isolation import GIB
-from reports.benchmark.judging import Judged
-from reports.benchmark.measures import (
+from relocbench.reports.benchmark.judging import Judged
+from relocbench.reports.benchmark.measures import (
     SHIFT,
     mean,
     median,
@@ -12,9 +12,9 @@ from reports.benchmark.measures import (
     primal_integral,
     shifted_geometric_mean,
 )
-from reports.benchmark.plots import OUTCOME_NAMES
-from reports.benchmark.results import Results, several
-from reports.pages.tables import Cell, Column, Table, Value
+from relocbench.reports.benchmark.plots import OUTCOME_NAMES
+from relocbench.reports.benchmark.results import Results, several
+from relocbench.reports.pages.tables import Cell, Column, Table, Value
 
 # So many runs are listed; all are in the Parquet file.
 MOST_LISTED = 1000

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from instances.errors import InputError
-from instances.json_fields import Fields, read_object
-from instances.writing import written_whole
+from relocbench.instances.errors import InputError
+from relocbench.instances.json_fields import Fields, read_object
+from relocbench.instances.writing import written_whole
 
 FORMAT = "relocbench-baseline/1"
 # The methods of this project; where people keep theirs, unless they say otherwise.

@@ -8,20 +8,20 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from instances.errors import InputError
-from instances.instance import Instance
-from instances.instance_file import write_instance
-from instances.library.shelf import FOLDER, Shelf
-from instances.solution_file import StoredSolution, write_solution
+from relocbench.instances.errors import InputError
+from relocbench.instances.instance import Instance
+from relocbench.instances.instance_file import write_instance
+from relocbench.instances.library.shelf import FOLDER, Shelf
+from relocbench.instances.solution_file import StoredSolution, write_solution
 from relocbench.isolation import MEMORY_LIMIT
 from relocbench.methods import Selector
 from relocbench.outside import find_method
+from relocbench.reports.gate.baseline import SHIPPED, USUAL, Record, read_baseline
+from relocbench.reports.gate.comparing import Finding, Pairs, Rule, compare, group_of
+from relocbench.reports.gate.measuring import Failed, Job, Measured, measure
+from relocbench.reports.gate.smallest import Smallest, smallest_failure, smallest_regression
+from relocbench.reports.gate.verdict import Change, Shown, Subject, Verdict
 from relocbench.sweeps import Limits
-from reports.gate.baseline import SHIPPED, USUAL, Record, read_baseline
-from reports.gate.comparing import Finding, Pairs, Rule, compare, group_of
-from reports.gate.measuring import Failed, Job, Measured, measure
-from reports.gate.smallest import Smallest, smallest_failure, smallest_regression
-from reports.gate.verdict import Change, Shown, Subject, Verdict
 
 Wanted = str | Callable[..., Any]
 # What a method without a baseline of its own is compared with: the paper's heuristic.

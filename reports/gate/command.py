@@ -9,7 +9,7 @@ import typer
 from relocbench.terminal import print_json
 
 if TYPE_CHECKING:
-    from reports.gate.updating import Renewed, Update
+    from relocbench.reports.gate.updating import Renewed, Update
 
 RULE = "When a change counts"
 BASELINE = "Making a baseline"
@@ -80,13 +80,13 @@ def check(
 
     Example: relocbench check --method 'path/to/mine.py:my_heuristic' --update-baseline
     """
-    from instances.errors import InputError
-    from instances.library.shelf import FOLDER
     from relocbench.generating import read_seeds
+    from relocbench.instances.errors import InputError
+    from relocbench.instances.library.shelf import FOLDER
     from relocbench.isolation import GIB
-    from reports.gate.checking import check as check_methods
-    from reports.gate.comparing import Rule
-    from reports.gate.updating import update
+    from relocbench.reports.gate.checking import check as check_methods
+    from relocbench.reports.gate.comparing import Rule
+    from relocbench.reports.gate.updating import update
 
     memory = round(memory_limit * GIB)
     if not update_baseline and (seed is not None or time_limit is not None):
@@ -160,7 +160,7 @@ def _tell_update(changed: "Update", as_json: bool) -> None:
 
 
 def _lines(renewed: "Renewed") -> list[str]:
-    from reports.gate.verdict import change_lines, counted, failed_lines, finding_lines
+    from relocbench.reports.gate.verdict import change_lines, counted, failed_lines, finding_lines
 
     record = renewed.record
     lines = [f"{record.method}: {len(record.lines)} instances, {len(record.seeds)} seeds"]

@@ -4,9 +4,9 @@ import contextlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from formulations.proof import slack
-from instances.instance import Instance
-from instances.library.shelf import Shelf
+from relocbench.formulations.proof import slack
+from relocbench.instances.instance import Instance
+from relocbench.instances.library.shelf import Shelf
 from relocbench.methods import Selector
 from relocbench.runs import Row
 from relocbench.sweeps import Limits, Task, sweep

@@ -4,17 +4,17 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from instances.errors import InputError
-from instances.instance import Instance
-from instances.library.shelf import FOLDER, Shelf
+from relocbench.instances.errors import InputError
+from relocbench.instances.instance import Instance
+from relocbench.instances.library.shelf import FOLDER, Shelf
 from relocbench.isolation import MEMORY_LIMIT
 from relocbench.methods import Selector
 from relocbench.outside import find_method
-from reports.gate.baseline import USUAL, Baseline, Line, Record, read_baseline, write_baseline
-from reports.gate.checking import Wanted, changes_of, listed, paired
-from reports.gate.comparing import Finding, compare
-from reports.gate.measuring import Failed, Job, Measured, measure
-from reports.gate.verdict import Change
+from relocbench.reports.gate.baseline import USUAL, Baseline, Line, Record, read_baseline, write_baseline
+from relocbench.reports.gate.checking import Wanted, changes_of, listed, paired
+from relocbench.reports.gate.comparing import Finding, compare
+from relocbench.reports.gate.measuring import Failed, Job, Measured, measure
+from relocbench.reports.gate.verdict import Change
 
 SEEDS = (0, 1, 2, 3, 4)
 TIME_LIMIT = 60.0

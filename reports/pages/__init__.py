@@ -2,10 +2,10 @@
 
 How a report makes one::
 
-    from reports.pages.figures import banded_line, figure, points
-    from reports.pages.page import Page
-    from reports.pages.looks import colour_of, name_of
-    from reports.pages.tables import Cell, Column, Table
+    from relocbench.reports.pages.figures import banded_line, figure, points
+    from relocbench.reports.pages.page import Page
+    from relocbench.reports.pages.looks import colour_of, name_of
+    from relocbench.reports.pages.tables import Cell, Column, Table
 
     page = Page("How far from optimal?", lead="RELOC is **46 %** above what is proved.")
     page.section("Gaps", "What the numbers below are, in a sentence or two.")

@@ -6,7 +6,7 @@ import subprocess
 import tempfile
 from pathlib import Path
 
-from instances.errors import InputError
+from relocbench.instances.errors import InputError
 
 NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 PATIENCE = 120.0

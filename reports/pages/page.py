@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING
 
 from markupsafe import Markup
 
-from instances.writing import written_whole
 from relocbench.information import information
-from reports.pages.looks import Look
-from reports.pages.tables import Table
-from reports.pages.texts import marked, plain
+from relocbench.instances.writing import written_whole
+from relocbench.reports.pages.looks import Look
+from relocbench.reports.pages.tables import Table
+from relocbench.reports.pages.texts import marked, plain
 
 if TYPE_CHECKING:
     import plotly.graph_objects as go

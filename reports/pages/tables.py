@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 from markupsafe import Markup
 
-from reports.pages.looks import colour_of, name_of
-from reports.pages.texts import marked
+from relocbench.reports.pages.looks import colour_of, name_of
+from relocbench.reports.pages.texts import marked
 
 ABSENT = "–"
 

@@ -3,10 +3,10 @@
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from reports.paper.evaluation import BASELINES
-from reports.paper.measures import BEST, STEPS, Interval, Measured, Measures
-from reports.paper.readings import DEFAULT_CLUSTERS, READINGS, reloc
-from reports.statistics import FEWEST_FOR_INTERVAL, mean_interval
+from relocbench.reports.paper.evaluation import BASELINES
+from relocbench.reports.paper.measures import BEST, STEPS, Interval, Measured, Measures
+from relocbench.reports.paper.readings import DEFAULT_CLUSTERS, READINGS, reloc
+from relocbench.reports.statistics import FEWEST_FOR_INTERVAL, mean_interval
 
 HOLDS, IN_PART, FAILS, UNKNOWN = "holds", "holds in part", "does not hold", "too few seeds to tell"
 # Where the data has no value that the claim is about.

@@ -33,13 +33,13 @@ def paper(
 
     Example: relocbench paper --social facebook_combined.txt.gz --seeds 2 --out paper-facebook
     """
-    from reports.pages import needs
+    from relocbench.reports.pages import needs
 
     needs.require()
     from relocbench.generating import read_parameters
+    from relocbench.reports.paper.evaluation import Setup, run_evaluation
+    from relocbench.reports.paper.page import write_page
     from relocbench.terminal import print_json, print_table, resumable
-    from reports.paper.evaluation import Setup, run_evaluation
-    from reports.paper.page import write_page
 
     setup = Setup(seeds, time_limit, jobs, read_parameters({}, set_ or []), social, sites, people)
     with resumable(out):

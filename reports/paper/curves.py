@@ -4,12 +4,12 @@ from collections.abc import Callable, Sequence
 
 import plotly.graph_objects as go
 
-from reports.pages.figures import banded_line, figure, line, points
-from reports.pages.looks import BAD, Look, colour_of
-from reports.paper.evaluation import ANNEAL, BASELINES
-from reports.paper.measures import BEST, Interval, Measures
-from reports.paper.readings import reloc
-from reports.statistics import FEWEST_FOR_INTERVAL
+from relocbench.reports.pages.figures import banded_line, figure, line, points
+from relocbench.reports.pages.looks import BAD, Look, colour_of
+from relocbench.reports.paper.evaluation import ANNEAL, BASELINES
+from relocbench.reports.paper.measures import BEST, Interval, Measures
+from relocbench.reports.paper.readings import reloc
+from relocbench.reports.statistics import FEWEST_FOR_INTERVAL
 
 # What is drawn, its title, how it is written, and whether there is a capacity to draw.
 PANELS = (

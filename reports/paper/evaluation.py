@@ -9,19 +9,19 @@ from pathlib import Path
 
 import numpy as np
 
-from heuristics.reloc import snapshots
-from instances.evaluation import evaluate
-from instances.families import Value, family
-from instances.groups import IntArray
-from instances.instance import Instance
-from instances.library.shelf import Entry, Shelf
 from relocbench.generating import Plan, plan
+from relocbench.heuristics.reloc import snapshots
+from relocbench.instances.evaluation import evaluate
+from relocbench.instances.families import Value, family
+from relocbench.instances.groups import IntArray
+from relocbench.instances.instance import Instance
+from relocbench.instances.library.shelf import Entry, Shelf
 from relocbench.methods import select
+from relocbench.reports.paper.measures import BEST, STEPS, Case, Measured, Measures, carried, measured
+from relocbench.reports.paper.readings import CLUSTERS, READINGS, reloc
 from relocbench.runs import Row, Store
 from relocbench.sweeps import Limits, Task, sweep
 from relocbench.terminal import progress
-from reports.paper.measures import BEST, STEPS, Case, Measured, Measures, carried, measured
-from reports.paper.readings import CLUSTERS, READINGS, reloc
 
 # Each study: the family, and the parameter that varies. The third, over K, is on the instances of the first: K is a
 # setting of RELOC, and one certificate an instance serves both.

@@ -8,12 +8,12 @@ import numpy as np
 import plotly.graph_objects as go
 from plotly.subplots import make_subplots
 
-from instances.evaluation import evaluate
-from instances.groups import IntArray, OffsetArray
-from instances.instance import Instance
-from reports.pages.figures import figure, points
-from reports.pages.looks import BAD, REFERENCE
-from reports.showing.map import home_colours
+from relocbench.instances.evaluation import evaluate
+from relocbench.instances.groups import IntArray, OffsetArray
+from relocbench.instances.instance import Instance
+from relocbench.reports.pages.figures import figure, points
+from relocbench.reports.pages.looks import BAD, REFERENCE
+from relocbench.reports.showing.map import home_colours
 
 MAP_HEIGHT = 330
 BARS_HEIGHT = 590

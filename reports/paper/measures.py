@@ -8,11 +8,11 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from instances.evaluation import evaluate, mean_distance, use
-from instances.groups import IntArray
-from instances.instance import Instance
-from instances.writing import written_whole
-from reports.statistics import mean_interval
+from relocbench.instances.evaluation import evaluate, mean_distance, use
+from relocbench.instances.groups import IntArray
+from relocbench.instances.instance import Instance
+from relocbench.instances.writing import written_whole
+from relocbench.reports.statistics import mean_interval
 
 Interval = tuple[float, float, float]
 

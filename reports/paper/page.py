@@ -6,21 +6,21 @@ from pathlib import Path
 
 import numpy as np
 
-from heuristics.reloc import snapshots
-from instances.evaluation import evaluate
-from instances.instance import Instance
-from instances.library.shelf import Shelf
 from relocbench.certifying import certify
+from relocbench.heuristics.reloc import snapshots
+from relocbench.instances.evaluation import evaluate
+from relocbench.instances.instance import Instance
+from relocbench.instances.library.shelf import Shelf
+from relocbench.reports.pages.page import Page
+from relocbench.reports.pages.tables import Cell, Column, Table, Value
+from relocbench.reports.paper.claims import FAILS, HOLDS, IN_PART, Claim, claims
+from relocbench.reports.paper.curves import METHODS, SYMBOLS, cluster_curves, curves, legend, spreads
+from relocbench.reports.paper.evaluation import ANNEAL, BASELINES, BOUND, STUDIES, Evaluation, Setup
+from relocbench.reports.paper.maps import home_map, load_panel, size_histogram, topic_map
+from relocbench.reports.paper.measures import BEST, Measures
+from relocbench.reports.paper.readings import DEFAULT_CLUSTERS, READINGS, reloc
+from relocbench.reports.statistics import FEWEST_FOR_INTERVAL
 from relocbench.solving import solve
-from reports.pages.page import Page
-from reports.pages.tables import Cell, Column, Table, Value
-from reports.paper.claims import FAILS, HOLDS, IN_PART, Claim, claims
-from reports.paper.curves import METHODS, SYMBOLS, cluster_curves, curves, legend, spreads
-from reports.paper.evaluation import ANNEAL, BASELINES, BOUND, STUDIES, Evaluation, Setup
-from reports.paper.maps import home_map, load_panel, size_histogram, topic_map
-from reports.paper.measures import BEST, Measures
-from reports.paper.readings import DEFAULT_CLUSTERS, READINGS, reloc
-from reports.statistics import FEWEST_FOR_INTERVAL
 
 TONES = {HOLDS: "good", FAILS: "bad"}
 

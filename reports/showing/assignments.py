@@ -5,16 +5,16 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
-from formulations.certificates.certificate import Certificate
-from formulations.certificates.verification import rounded_down, verify
-from instances.errors import InputError
-from instances.evaluation import Evaluation, checked_home, evaluate, mean_distance
-from instances.groups import IntArray
-from instances.instance import Instance
-from instances.library.shelf import Shelf
+from relocbench.formulations.certificates.certificate import Certificate
+from relocbench.formulations.certificates.verification import rounded_down, verify
+from relocbench.instances.errors import InputError
+from relocbench.instances.evaluation import Evaluation, checked_home, evaluate, mean_distance
+from relocbench.instances.groups import IntArray
+from relocbench.instances.instance import Instance
+from relocbench.instances.library.shelf import Shelf
+from relocbench.reports.pages.looks import name_of
 from relocbench.shelving import read_offer
 from relocbench.solving import solve
-from reports.pages.looks import name_of
 
 
 @dataclass(frozen=True, eq=False)

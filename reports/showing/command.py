@@ -32,13 +32,13 @@ def run(
 
     Example: relocbench show library:paper-s10-3 --method reloc --out map.html --out map.png
     """
-    from instances.errors import InputError
-    from instances.instance_file import read_instance
+    from relocbench.instances.errors import InputError
+    from relocbench.instances.instance_file import read_instance
     from relocbench.methods import select_many
+    from relocbench.reports.pages.chromium import required
+    from relocbench.reports.pages.needs import require
     from relocbench.terminal import command_line, print_json, print_table
     from relocbench.verifying import above
-    from reports.pages.chromium import required
-    from reports.pages.needs import require
 
     problem = read_instance(instance)
     files = out or [Path(f"{problem.name or problem.hash[:12]}.html")]
@@ -48,17 +48,17 @@ def run(
     require()
     if any(path.suffix == ".png" for path in files):
         required()
-    from reports.showing.assignments import gather
+    from relocbench.reports.showing.assignments import gather
 
     selectors = [str(selector) for selector in select_many(method or ())]
     found, known = gather(problem, solutions or [], selectors, seed, time_limit)
     for path in files:
         if path.suffix == ".png":
-            from reports.showing.picture import write_picture
+            from relocbench.reports.showing.picture import write_picture
 
             write_picture(found, path)
         else:
-            from reports.showing.page import page_of
+            from relocbench.reports.showing.page import page_of
 
             page_of(problem, found, known, command_line()).write(path)
 

@@ -6,11 +6,11 @@ from typing import Any
 import numpy as np
 import plotly.graph_objects as go
 
-from instances.evaluation import use
-from instances.groups import FloatArray
-from reports.pages.figures import figure, points
-from reports.pages.looks import BAD, REFERENCE, faded
-from reports.showing.assignments import Assignment
+from relocbench.instances.evaluation import use
+from relocbench.instances.groups import FloatArray
+from relocbench.reports.pages.figures import figure, points
+from relocbench.reports.pages.looks import BAD, REFERENCE, faded
+from relocbench.reports.showing.assignments import Assignment
 
 STORAGE, COMPUTE = "#3b8bd0", "#e08e1b"
 # More clients are not drawn: nobody could tell them apart, and a browser would be slow.

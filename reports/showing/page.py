@@ -5,13 +5,13 @@ from pathlib import Path
 
 import numpy as np
 
-from instances.evaluation import use
-from instances.instance import Instance
+from relocbench.instances.evaluation import use
+from relocbench.instances.instance import Instance
+from relocbench.reports.pages.page import Page
+from relocbench.reports.pages.tables import Column, Table, Value
+from relocbench.reports.showing.assignments import Assignment, Known
+from relocbench.reports.showing.map import MOST_CLIENTS, draw_map
 from relocbench.verifying import above
-from reports.pages.page import Page
-from reports.pages.tables import Column, Table, Value
-from reports.showing.assignments import Assignment, Known
-from reports.showing.map import MOST_CLIENTS, draw_map
 
 SCRIPT = Path(__file__).parent / "links.js"
 

@@ -6,11 +6,11 @@ from pathlib import Path
 
 from markupsafe import Markup
 
-from instances.writing import written_whole
-from reports.pages.chromium import photograph
-from reports.pages.page import plotly_script
-from reports.showing.assignments import Assignment
-from reports.showing.map import draw_map
+from relocbench.instances.writing import written_whole
+from relocbench.reports.pages.chromium import photograph
+from relocbench.reports.pages.page import plotly_script
+from relocbench.reports.showing.assignments import Assignment
+from relocbench.reports.showing.map import draw_map
 
 # Pixels of one map.
 WIDTH, HEIGHT = 640, 700

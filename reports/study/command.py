@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 if TYPE_CHECKING:
-    from reports.study.study import Study
+    from relocbench.reports.study.study import Study
 
 FAMILY = "Instances of families"
 SPARK = "Spark"
@@ -74,18 +74,18 @@ def study(
 
     Example: relocbench study --family paper-spooler --seeds 0-2 --method 'nearest,reloc,anneal[moves=2e6]' --out spool
     """
-    from instances.errors import InputError
     from relocbench.generating import read_parameters, read_seeds
     from relocbench.information import information
+    from relocbench.instances.errors import InputError
     from relocbench.isolation import GIB
     from relocbench.methods import refuse_absent, select_many
+    from relocbench.reports.pages.needs import require
+    from relocbench.reports.study import subjects
+    from relocbench.reports.study.running import Design
+    from relocbench.reports.study.study import conduct
+    from relocbench.spark.commands.options import started
     from relocbench.sweeps import Limits
     from relocbench.terminal import command_line, resumable
-    from reports.pages.needs import require
-    from reports.study import subjects
-    from reports.study.running import Design
-    from reports.study.study import conduct
-    from spark.commands.options import started
 
     require()
     selectors = select_many(method or METHODS)
@@ -117,11 +117,11 @@ def study(
 
 
 def _tell(done: "Study", as_json: bool) -> None:
+    from relocbench.reports.pages.looks import name_of
+    from relocbench.reports.pages.texts import plain
+    from relocbench.reports.study.gaps import summaries
+    from relocbench.reports.study.page import against, lead
     from relocbench.terminal import print_json, print_table
-    from reports.pages.looks import name_of
-    from reports.pages.texts import plain
-    from reports.study.gaps import summaries
-    from reports.study.page import against, lead
 
     told = summaries(done.gaps)
     if as_json:

@@ -9,12 +9,12 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from instances.writing import written_whole
+from relocbench.instances.writing import written_whole
+from relocbench.reports.statistics import FEWEST_FOR_INTERVAL, Paired, holm, mean_interval, paired
+from relocbench.reports.study.references import OPTIMUM, Reference
+from relocbench.reports.study.subjects import Subject
 from relocbench.runs import Row
 from relocbench.verifying import above
-from reports.statistics import FEWEST_FOR_INTERVAL, Paired, holm, mean_interval, paired
-from reports.study.references import OPTIMUM, Reference
-from reports.study.subjects import Subject
 
 # Costs that differ by less, relatively, are the same: proofs of optimality go no further.
 SAME = 1e-6

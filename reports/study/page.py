@@ -4,13 +4,13 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from relocbench.methods import METHODS
-from reports.pages.looks import name_of
-from reports.pages.page import Page
-from reports.pages.tables import Cell, Column, Table, Value
-from reports.statistics import FEWEST_FOR_INTERVAL
-from reports.study import plots
-from reports.study.gaps import SAME, Comparison, Gap, Summary, comparisons, summaries
-from reports.study.references import BOUND, OPTIMUM
+from relocbench.reports.pages.looks import name_of
+from relocbench.reports.pages.page import Page
+from relocbench.reports.pages.tables import Cell, Column, Table, Value
+from relocbench.reports.statistics import FEWEST_FOR_INTERVAL
+from relocbench.reports.study import plots
+from relocbench.reports.study.gaps import SAME, Comparison, Gap, Summary, comparisons, summaries
+from relocbench.reports.study.references import BOUND, OPTIMUM
 
 DEFINITION = (
     "The **gap** of a run is `ΣD / reference - 1`: how much more delay its homes cause than the reference. The "

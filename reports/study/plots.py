@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 import plotly.graph_objects as go
 
-from reports.pages.figures import banded_line, figure, line, points
-from reports.pages.looks import REFERENCE, Look, looks, name_of
-from reports.statistics import mean_interval
-from reports.study.gaps import Gap, per_instance
+from relocbench.reports.pages.figures import banded_line, figure, line, points
+from relocbench.reports.pages.looks import REFERENCE, Look, looks, name_of
+from relocbench.reports.statistics import mean_interval
+from relocbench.reports.study.gaps import Gap, per_instance
 
 # On a logarithmic axis smaller gaps, and none at all, are drawn here.
 FLOOR = 1e-5

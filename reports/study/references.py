@@ -3,11 +3,11 @@
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from formulations.proof import slack
-from instances.library.shelf import Shelf
+from relocbench.formulations.proof import slack
+from relocbench.instances.library.shelf import Shelf
 from relocbench.methods import METHODS, Selector, select
+from relocbench.reports.study.subjects import Subject
 from relocbench.runs import Row
-from reports.study.subjects import Subject
 
 OPTIMUM, BOUND = "proven optimum", "certified bound"
 # Up to this many clients the exact method comes first; beyond, it seldom ends in time.

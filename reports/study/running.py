@@ -8,11 +8,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from relocbench.methods import Selector
+from relocbench.reports.study.references import Reference, from_library, from_rows, merged, wanted
+from relocbench.reports.study.subjects import Subject
 from relocbench.runs import Row, Store
 from relocbench.sweeps import Limits, Task, sweep
 from relocbench.terminal import progress
-from reports.study.references import Reference, from_library, from_rows, merged, wanted
-from reports.study.subjects import Subject
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -99,8 +99,8 @@ class _Runner:
         return [found[run] for task in tasks if (run := task.run(limits)) in found]
 
     def _on_spark(self, tasks: Sequence[Task], limits: Limits) -> None:
-        from spark.sweeping import missing
-        from spark.sweeping import sweep as sweep_on_spark
+        from relocbench.spark.sweeping import missing
+        from relocbench.spark.sweeping import sweep as sweep_on_spark
 
         to_do = missing(tasks, self._store, limits, self._design.retry_errors)
         if not to_do:

@@ -4,16 +4,16 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from instances.errors import InputError
-from instances.instance import Instance
-from instances.library.shelf import Shelf
+from relocbench.instances.errors import InputError
+from relocbench.instances.instance import Instance
+from relocbench.instances.library.shelf import Shelf
 from relocbench.methods import refuse_absent, select_many
+from relocbench.reports.pages.needs import require
+from relocbench.reports.study.gaps import Gap, best_known, gaps_of, write_gaps
+from relocbench.reports.study.references import contradictions
+from relocbench.reports.study.running import Design, run
+from relocbench.reports.study.subjects import Subject, kept, of_family, once
 from relocbench.sweeps import Limits
-from reports.pages.needs import require
-from reports.study.gaps import Gap, best_known, gaps_of, write_gaps
-from reports.study.references import contradictions
-from reports.study.running import Design, run
-from reports.study.subjects import Subject, kept, of_family, once
 
 PAGE, DATA = "report.html", "gaps.parquet"
 MOST_WARNINGS = 20
@@ -74,7 +74,7 @@ def study(
 
 def conduct(subjects: Sequence[Subject], design: Design, out: Path, command: str) -> Study:
     """Run what is missing, and write the page and the data into a folder; ``command`` is what the page says made it."""
-    from reports.study.page import write_page
+    from relocbench.reports.study.page import write_page
 
     results = run(subjects, design, out)
     shelf = Shelf()

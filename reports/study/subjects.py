@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-from instances.families import Cell, Value, family
-from instances.instance import Instance
-from instances.instance_file import instance_files, read_instance, read_instances, write_instance
-from instances.library.shelf import Shelf
+from relocbench.instances.families import Cell, Value, family
+from relocbench.instances.instance import Instance
+from relocbench.instances.instance_file import instance_files, read_instance, read_instances, write_instance
+from relocbench.instances.library.shelf import Shelf
 
 # Small enough for a proof of the optimum within seconds, in every regime.
 DEFAULT_SMALL, DEFAULT_SMALL_SEEDS = (10, 15, 20), range(5)

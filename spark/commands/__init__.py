@@ -4,7 +4,7 @@ from types import ModuleType
 
 import typer
 
-from spark.commands import arrange, compare, evaluate, generate, reloc, run
+from relocbench.spark.commands import arrange, compare, evaluate, generate, reloc, run
 
 app = typer.Typer(
     help="The same work at scale, on Spark: on this machine, or on a cluster with --master spark://host:port.",

@@ -5,8 +5,8 @@ from typing import Annotated
 
 import typer
 
+from relocbench.spark.commands.options import Conf, Master, Memory, Partitions, started
 from relocbench.terminal import print_json
-from spark.commands.options import Conf, Master, Memory, Partitions, started
 
 
 def run(
@@ -34,10 +34,10 @@ def run(
 
     Example: relocbench spark arrange user_sns.txt --out topics
     """
-    from spark.arranging import Filters, arrange
-    from spark.edges import find_edges
-    from spark.progress import watched
-    from spark.steps import input_errors
+    from relocbench.spark.arranging import Filters, arrange
+    from relocbench.spark.edges import find_edges
+    from relocbench.spark.progress import watched
+    from relocbench.spark.steps import input_errors
 
     filters = Filters(
         min_size=min_size, max_size=max_size, max_topics_per_client=max_topics_per_client, topics=topics, seed=seed

@@ -20,9 +20,9 @@ def run(
 
     Example: relocbench spark compare huge --method reloc
     """
-    from instances.instance_file import write_instance
-    from instances.parquet_file import write_rows
-    from spark.local_copy import compare, read_local
+    from relocbench.instances.instance_file import write_instance
+    from relocbench.instances.parquet_file import write_rows
+    from relocbench.spark.local_copy import compare, read_local
 
     if out is not None:
         written, _ = read_local(instance)

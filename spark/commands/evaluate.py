@@ -5,9 +5,9 @@ from typing import Annotated
 
 import typer
 
+from relocbench.spark.commands.options import Conf, Master, Memory, Partitions, started
+from relocbench.spark.commands.showing import show_cost
 from relocbench.terminal import print_json
-from spark.commands.options import Conf, Master, Memory, Partitions, started
-from spark.commands.showing import show_cost
 
 
 def run(
@@ -23,10 +23,10 @@ def run(
 
     Example: relocbench spark evaluate huge huge/reloc/homes
     """
-    from spark.fields import read_field
-    from spark.full_scale import evaluate_folder
-    from spark.progress import watched
-    from spark.steps import input_errors
+    from relocbench.spark.fields import read_field
+    from relocbench.spark.full_scale import evaluate_folder
+    from relocbench.spark.progress import watched
+    from relocbench.spark.steps import input_errors
 
     read_field(instance / "field")  # before Java starts
     with started(master, memory, partitions, conf) as spark, input_errors():

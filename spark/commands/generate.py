@@ -6,8 +6,8 @@ from typing import Annotated
 import typer
 
 from relocbench.commands.options import Clients, Family, People, Regime, Set, Sigma, Sites, Social
+from relocbench.spark.commands.options import Conf, Master, Memory, started
 from relocbench.terminal import print_json
-from spark.commands.options import Conf, Master, Memory, started
 
 
 def run(
@@ -36,7 +36,7 @@ def run(
     Example: relocbench spark generate --family small --out small
     """
     from relocbench.generating import plan, read_parameters, read_seeds
-    from spark.families import generate, missing
+    from relocbench.spark.families import generate, missing
 
     parameters = read_parameters({"sigma": sigma, "clients": clients, "regime": regime}, set_ or [])
     planned = plan(family, read_seeds("--seed", seed), parameters, social=social, sites=sites, people=people)

@@ -35,14 +35,14 @@ def started(
     master: str | None, memory: float | None = None, partitions: int | None = None, conf: list[str] | None = None
 ) -> "AbstractContextManager[SparkSession]":
     """Return the session that the options ask for."""
-    from spark.session import session
+    from relocbench.spark.session import session
 
     return session(master, memory=memory, partitions=partitions, settings=read_conf(conf or []))
 
 
 def read_conf(settings: list[str]) -> Mapping[str, str]:
     """Read ``NAME=VALUE`` as Spark's own commands do."""
-    from instances.errors import InputError, shown
+    from relocbench.instances.errors import InputError, shown
 
     read = {}
     for setting in settings:

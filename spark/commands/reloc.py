@@ -6,9 +6,9 @@ from typing import Annotated
 
 import typer
 
+from relocbench.spark.commands.options import Conf, Master, Memory, Partitions, started
+from relocbench.spark.commands.showing import show_cost
 from relocbench.terminal import print_json
-from spark.commands.options import Conf, Master, Memory, Partitions, started
-from spark.commands.showing import show_cost
 
 FIELD = "Field"
 
@@ -67,13 +67,13 @@ def run(
 
     Example: relocbench spark reloc topics --servers 1024 --k 64 --out huge
     """
-    from instances.errors import InputError
-    from instances.field import FieldParameters
-    from spark.fields import PAPER, topics_folder
-    from spark.full_scale import solve_field
-    from spark.homes import Reading
-    from spark.progress import watched
-    from spark.steps import input_errors
+    from relocbench.instances.errors import InputError
+    from relocbench.instances.field import FieldParameters
+    from relocbench.spark.fields import PAPER, topics_folder
+    from relocbench.spark.full_scale import solve_field
+    from relocbench.spark.homes import Reading
+    from relocbench.spark.progress import watched
+    from relocbench.spark.steps import input_errors
 
     if (storage is None) != (compute is None):
         raise InputError("--storage", "expected --storage and --compute together, or neither")

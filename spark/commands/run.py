@@ -6,8 +6,8 @@ from typing import Annotated
 
 import typer
 
+from relocbench.spark.commands.options import Conf, Master, Memory, started
 from relocbench.terminal import resumable
-from spark.commands.options import Conf, Master, Memory, started
 
 
 def run(
@@ -35,14 +35,14 @@ def run(
 
     Example: relocbench spark run small --methods 'nearest,reloc[k=auto],cfn' --seeds 0-2 --out runs
     """
-    from instances.errors import InputError
     from relocbench.commands.bench import read_all, report
     from relocbench.generating import read_seeds
+    from relocbench.instances.errors import InputError
     from relocbench.isolation import GIB
     from relocbench.methods import refuse_absent, select_many
     from relocbench.runs import Store
+    from relocbench.spark.sweeping import missing, sweep
     from relocbench.sweeps import Limits, Task
-    from spark.sweeping import missing, sweep
 
     selectors = select_many(method)
     if not selectors:

@@ -1,16 +1,16 @@
 import numpy as np
 import pytest
 
-from formulations import branch_price
-from formulations.content_master import Master
-from formulations.contents import best_contents
-from formulations.linearisation import linearise
-from formulations.local_search import descend
-from formulations.proof import OutOfTimeError
-from instances.evaluation import evaluate
-from instances.families import FAMILIES
-from instances.groups import Groups
-from instances.instance import Instance
+from relocbench.formulations import branch_price
+from relocbench.formulations.content_master import Master
+from relocbench.formulations.contents import best_contents
+from relocbench.formulations.linearisation import linearise
+from relocbench.formulations.local_search import descend
+from relocbench.formulations.proof import OutOfTimeError
+from relocbench.instances.evaluation import evaluate
+from relocbench.instances.families import FAMILIES
+from relocbench.instances.groups import Groups
+from relocbench.instances.instance import Instance
 from relocbench.solving import solve
 from tests.samples import KINDS, enumerable_instance, random_home, random_instance, scaled_delays
 

@@ -3,13 +3,13 @@ import time
 import numpy as np
 import pytest
 
-from formulations import cfn, cfn_process
-from formulations.cfn import solve
-from formulations.cfn_levels import Levels
-from formulations.cfn_process import Event, StuckError
-from formulations.linearisation import linearise
-from instances.evaluation import evaluate
-from instances.families import family
+from relocbench.formulations import cfn, cfn_process
+from relocbench.formulations.cfn import solve
+from relocbench.formulations.cfn_levels import Levels
+from relocbench.formulations.cfn_process import Event, StuckError
+from relocbench.formulations.linearisation import linearise
+from relocbench.instances.evaluation import evaluate
+from relocbench.instances.families import family
 from relocbench.solving import solve as run
 from tests.formulations.test_cpsat import assert_optimal, enumerable
 from tests.samples import KINDS, random_home, random_instance, worked_example

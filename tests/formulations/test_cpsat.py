@@ -4,17 +4,17 @@ import math
 import numpy as np
 import pytest
 
-from formulations import cpsat
-from formulations.cpsat import solve
-from formulations.cpsat_model import build, choose_scales
-from formulations.linearisation import linearise
-from formulations.proof import slack
-from formulations.rounding import lower_bound
-from instances.evaluation import evaluate
-from instances.families import family
-from instances.groups import Groups
-from instances.instance import Instance
-from instances.solution import Solution
+from relocbench.formulations import cpsat
+from relocbench.formulations.cpsat import solve
+from relocbench.formulations.cpsat_model import build, choose_scales
+from relocbench.formulations.linearisation import linearise
+from relocbench.formulations.proof import slack
+from relocbench.formulations.rounding import lower_bound
+from relocbench.instances.evaluation import evaluate
+from relocbench.instances.families import family
+from relocbench.instances.groups import Groups
+from relocbench.instances.instance import Instance
+from relocbench.instances.solution import Solution
 from relocbench.solving import solve as run
 from tests.samples import KINDS, random_home, random_instance, worked_example
 

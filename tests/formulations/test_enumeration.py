@@ -2,9 +2,9 @@ import itertools
 
 import pytest
 
-from instances.errors import InputError
-from instances.evaluation import evaluate
-from instances.families import FAMILIES
+from relocbench.instances.errors import InputError
+from relocbench.instances.evaluation import evaluate
+from relocbench.instances.families import FAMILIES
 from relocbench.solving import solve
 from tests.samples import KINDS, enumerable_instance
 

@@ -6,9 +6,9 @@ import functools
 import numpy as np
 import pytest
 
-from formulations.proof import slack
-from instances.families import FAMILIES
-from instances.groups import Groups
+from relocbench.formulations.proof import slack
+from relocbench.instances.families import FAMILIES
+from relocbench.instances.groups import Groups
 from relocbench.methods import METHODS, select
 from relocbench.solving import solve
 from tests.samples import KINDS, enumerable_instance, relabelled, scaled_delays

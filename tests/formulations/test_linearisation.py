@@ -1,8 +1,8 @@
 import numpy as np
 import pytest
 
-from formulations.linearisation import linearise
-from instances.evaluation import evaluate
+from relocbench.formulations.linearisation import linearise
+from relocbench.instances.evaluation import evaluate
 from tests.samples import random_home, random_instance, worked_example
 
 

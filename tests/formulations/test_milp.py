@@ -3,13 +3,13 @@ import os
 import numpy as np
 import pytest
 
-from formulations import milp_strong
-from formulations.linearisation import linearise
-from formulations.milp_basic import BasicModel
-from formulations.milp_strong import StrongModel
-from formulations.pulp_model import Arrays
-from instances.evaluation import evaluate
-from instances.families import family
+from relocbench.formulations import milp_strong
+from relocbench.formulations.linearisation import linearise
+from relocbench.formulations.milp_basic import BasicModel
+from relocbench.formulations.milp_strong import StrongModel
+from relocbench.formulations.pulp_model import Arrays
+from relocbench.instances.evaluation import evaluate
+from relocbench.instances.families import family
 from relocbench.solving import solve
 from tests.samples import random_home, random_instance
 

@@ -1,10 +1,10 @@
 import numpy as np
 import pytest
 
-from formulations.proof import Proof
-from instances.errors import InputError
-from instances.evaluation import evaluate
-from instances.nearest import nearest_server
+from relocbench.formulations.proof import Proof
+from relocbench.instances.errors import InputError
+from relocbench.instances.evaluation import evaluate
+from relocbench.instances.nearest import nearest_server
 from tests.samples import random_home, random_instance
 
 INSTANCE = random_instance(9)

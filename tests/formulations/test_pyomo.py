@@ -5,15 +5,15 @@ import time
 import numpy as np
 import pytest
 
-from formulations import pyomo_direct, pyomo_gdp, pyomo_solving
-from formulations.availability import missing
-from formulations.linearisation import linearise
-from formulations.proof import Proof
-from formulations.pyomo_solving import OutOfTimeError, Settings, run_highs, run_scip
-from instances.evaluation import evaluate
-from instances.families import family
-from instances.groups import Groups
-from instances.instance import Instance
+from relocbench.formulations import pyomo_direct, pyomo_gdp, pyomo_solving
+from relocbench.formulations.availability import missing
+from relocbench.formulations.linearisation import linearise
+from relocbench.formulations.proof import Proof
+from relocbench.formulations.pyomo_solving import OutOfTimeError, Settings, run_highs, run_scip
+from relocbench.instances.evaluation import evaluate
+from relocbench.instances.families import family
+from relocbench.instances.groups import Groups
+from relocbench.instances.instance import Instance
 from relocbench.solving import solve
 from tests.samples import KINDS, random_home, random_instance, worked_example
 

@@ -3,8 +3,8 @@
 import math
 from fractions import Fraction
 
-from heuristics.clusters import make_clusters
-from heuristics.relations import nmf_factors, svd_factors
+from relocbench.heuristics.clusters import make_clusters
+from relocbench.heuristics.relations import nmf_factors, svd_factors
 
 
 class Loads:

@@ -4,15 +4,14 @@ import itertools
 import numpy as np
 import pytest
 
-import heuristics.anneal
-from heuristics.anneal import _near, _Search, anneal_among, solve
-from instances.errors import InputError
-from instances.evaluation import evaluate
-from instances.families import FAMILIES
-from instances.groups import Groups
-from instances.instance import Instance
-from instances.nearest import nearest_server
-from instances.state import State
+from relocbench.heuristics.anneal import _near, _Search, anneal_among, solve
+from relocbench.instances.errors import InputError
+from relocbench.instances.evaluation import evaluate
+from relocbench.instances.families import FAMILIES
+from relocbench.instances.groups import Groups
+from relocbench.instances.instance import Instance
+from relocbench.instances.nearest import nearest_server
+from relocbench.instances.state import State
 from tests.samples import KINDS, random_instance
 
 
@@ -97,8 +96,8 @@ def test_groups_are_moved_where_single_clients_cannot_leave():
 
 
 def test_a_batch_ends_however_large_the_groups_are(monkeypatch):
-    monkeypatch.setattr(heuristics.anneal, "BATCH", 10**6)
-    monkeypatch.setattr(heuristics.anneal, "LOOKS", 1)
+    monkeypatch.setattr("relocbench.heuristics.anneal.BATCH", 10**6)
+    monkeypatch.setattr("relocbench.heuristics.anneal.LOOKS", 1)
     everybody = Groups.of([list(range(3000))])
     instance = Instance(
         cloud_delay=5.0,

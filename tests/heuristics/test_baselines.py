@@ -1,9 +1,9 @@
 import numpy as np
 import pytest
 
-from heuristics import nearest, otos, random_homes
-from instances.evaluation import evaluate
-from instances.families import FAMILIES
+from relocbench.heuristics import nearest, otos, random_homes
+from relocbench.instances.evaluation import evaluate
+from relocbench.instances.families import FAMILIES
 from tests.heuristics.literal_reloc import Loads
 from tests.samples import random_instance, relabelled
 

@@ -2,8 +2,8 @@ import dataclasses
 
 import numpy as np
 
-from heuristics.prices import LEAST_PRICE, Prices
-from instances.state import State
+from relocbench.heuristics.prices import LEAST_PRICE, Prices
+from relocbench.instances.state import State
 from tests.samples import random_instance
 
 

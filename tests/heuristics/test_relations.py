@@ -1,8 +1,8 @@
 import numpy as np
 import pytest
 
-from heuristics.relations import most_related_by_factors, most_related_exactly, nmf_factors, svd_factors
-from instances.families import FAMILIES
+from relocbench.heuristics.relations import most_related_by_factors, most_related_exactly, nmf_factors, svd_factors
+from relocbench.instances.families import FAMILIES
 from tests.samples import random_instance
 
 
@@ -28,7 +28,7 @@ def test_svd_factors_are_the_best_of_their_rank():
 def test_sparse_and_dense_factors_give_the_same_scores(monkeypatch):
     instance = FAMILIES["paper"].cells({"sigma": 5, "topics": 200})[0].build(0)
     dense = svd_factors(instance, 8)
-    monkeypatch.setattr("heuristics.relations.DENSE_TOPICS", 0)
+    monkeypatch.setattr("relocbench.heuristics.relations.DENSE_TOPICS", 0)
     sparse = svd_factors(instance, 8)
     np.testing.assert_allclose(sparse @ sparse.T, dense @ dense.T, atol=1e-7)
 

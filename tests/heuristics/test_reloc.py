@@ -3,13 +3,13 @@ import dataclasses
 import numpy as np
 import pytest
 
-from heuristics.clusters import Clusters, make_clusters
-from heuristics.reloc import Steps, relation_finder, run_clusters, snapshots, solve
-from heuristics.tasks import cluster_tasks
-from instances.errors import InputError
-from instances.evaluation import evaluate
-from instances.families import FAMILIES
-from instances.nearest import nearest_server
+from relocbench.heuristics.clusters import Clusters, make_clusters
+from relocbench.heuristics.reloc import Steps, relation_finder, run_clusters, snapshots, solve
+from relocbench.heuristics.tasks import cluster_tasks
+from relocbench.instances.errors import InputError
+from relocbench.instances.evaluation import evaluate
+from relocbench.instances.families import FAMILIES
+from relocbench.instances.nearest import nearest_server
 from tests.heuristics.literal_reloc import reloc as literal_reloc
 from tests.samples import random_instance, relabelled
 

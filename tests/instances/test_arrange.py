@@ -1,10 +1,10 @@
 import numpy as np
 import pytest
 
-from instances.arrange import arrange
-from instances.errors import InputError
-from instances.seeds import stream
-from instances.social import FollowerGraph, synthetic_follower_graph
+from relocbench.instances.arrange import arrange
+from relocbench.instances.errors import InputError
+from relocbench.instances.seeds import stream
+from relocbench.instances.social import FollowerGraph, synthetic_follower_graph
 
 
 def graph_of(*edges):

@@ -14,15 +14,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from instances import json_fields, parquet_file
-from instances.errors import InputError, shown
-from instances.evaluation import evaluate
-from instances.instance import Instance
-from instances.instance_file import read_instance, read_instances
-from instances.parquet_file import to_row, write_rows
-from instances.places import read_places
-from instances.social import read_follower_graph
-from instances.solution_file import read_solution
+from relocbench.instances import json_fields, parquet_file
+from relocbench.instances.errors import InputError, shown
+from relocbench.instances.evaluation import evaluate
+from relocbench.instances.instance import Instance
+from relocbench.instances.instance_file import read_instance, read_instances
+from relocbench.instances.parquet_file import to_row, write_rows
+from relocbench.instances.places import read_places
+from relocbench.instances.social import read_follower_graph
+from relocbench.instances.solution_file import read_solution
 from tests.instances.bad_files import (
     EUCLIDEAN,
     INSTANCE,

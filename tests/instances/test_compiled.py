@@ -15,12 +15,12 @@ def run(tmp_path, factor):
     room.mkdir(exist_ok=True)
     (room / "__init__.py").write_text("")
     (room / "callee.py").write_text(
-        "from instances.compiled import compiled\nfrom room.constants import FACTOR\n\n"
+        "from relocbench.instances.compiled import compiled\nfrom room.constants import FACTOR\n\n"
         "@compiled\ndef scaled(x):\n    return FACTOR * x\n"
     )
     (room / "constants.py").write_text(f"FACTOR = {factor}\n")
     (room / "caller.py").write_text(
-        "from instances.compiled import compiled\nfrom room.callee import scaled\n\n"
+        "from relocbench.instances.compiled import compiled\nfrom room.callee import scaled\n\n"
         "@compiled\ndef twice(x):\n    return 2 * scaled(x)\n"
     )
     environment = os.environ | {"NUMBA_CACHE_DIR": str(tmp_path / "cache")}
@@ -38,8 +38,8 @@ def test_a_kernel_is_compiled_anew_when_a_constant_of_one_it_calls_has_changed(t
 def test_several_processes_may_fill_an_empty_cache_at_once(tmp_path):
     environment = os.environ | {"NUMBA_CACHE_DIR": str(tmp_path / "cache")}
     script = (
-        "from instances.families import FAMILIES\n"
-        "from instances.nearest import nearest_server\n"
+        "from relocbench.instances.families import FAMILIES\n"
+        "from relocbench.instances.nearest import nearest_server\n"
         "instance = FAMILIES['paper'].cells({'sigma': 5})[0].build(0)\n"
         "print(nearest_server(instance).sum())"
     )

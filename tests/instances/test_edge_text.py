@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from instances.edge_text import parse_edges
+from relocbench.instances.edge_text import parse_edges
 
 
 def pairs(text):

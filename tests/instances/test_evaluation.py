@@ -4,13 +4,13 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from instances.errors import InputError
-from instances.evaluation import evaluate
-from instances.exact import evaluate_exact
-from instances.families import FAMILIES
-from instances.groups import Groups
-from instances.literal import evaluate_literal
-from instances.nearest import nearest_server
+from relocbench.instances.errors import InputError
+from relocbench.instances.evaluation import evaluate
+from relocbench.instances.exact import evaluate_exact
+from relocbench.instances.families import FAMILIES
+from relocbench.instances.groups import Groups
+from relocbench.instances.literal import evaluate_literal
+from relocbench.instances.nearest import nearest_server
 from tests.samples import KINDS, random_home, random_instance, relabelled, scaled_delays, worked_example
 
 COLUMNS = ("theta", "storage", "compute", "sent", "spread")

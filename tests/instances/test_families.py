@@ -4,14 +4,14 @@ import sys
 import numpy as np
 import pytest
 
-from instances.errors import InputError
-from instances.families import FAMILIES, family
-from instances.instance_file import to_json
-from instances.parquet_file import write_rows
+from relocbench.instances.errors import InputError
+from relocbench.instances.families import FAMILIES, family
+from relocbench.instances.instance_file import to_json
+from relocbench.instances.parquet_file import write_rows
 
 PRINT_HASHES = """
 import sys
-from instances.families import FAMILIES
+from relocbench.instances.families import FAMILIES
 for name in sys.argv[1:]:
     for cell in reversed(FAMILIES[name].cells()):
         for seed in (2, 0):

@@ -1,12 +1,12 @@
 import numpy as np
 import pytest
 
-from instances.errors import InputError
-from instances.families import FAMILIES
-from instances.field import FieldParameters, generate_field, scatter
-from instances.groups import Groups
-from instances.places import Places
-from instances.seeds import stream
+from relocbench.instances.errors import InputError
+from relocbench.instances.families import FAMILIES
+from relocbench.instances.field import FieldParameters, generate_field, scatter
+from relocbench.instances.groups import Groups
+from relocbench.instances.places import Places
+from relocbench.instances.seeds import stream
 
 
 def paper(seed=0, **overrides):

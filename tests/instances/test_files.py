@@ -8,13 +8,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from instances.errors import InputError
-from instances.evaluation import evaluate
-from instances.families import FAMILIES
-from instances.instance_file import instance_files, read_instance, read_instances, to_json, write_instance
-from instances.parquet_file import write_rows
-from instances.solution_file import StoredSolution, read_solution, write_solution
-from instances.writing import written_whole
+from relocbench.instances.errors import InputError
+from relocbench.instances.evaluation import evaluate
+from relocbench.instances.families import FAMILIES
+from relocbench.instances.instance_file import instance_files, read_instance, read_instances, to_json, write_instance
+from relocbench.instances.parquet_file import write_rows
+from relocbench.instances.solution_file import StoredSolution, read_solution, write_solution
+from relocbench.instances.writing import written_whole
 from tests.samples import KINDS, random_home, random_instance, worked_example
 
 

@@ -5,11 +5,11 @@ import pickle
 import numpy as np
 import pytest
 
-from instances.errors import InputError
-from instances.families import FAMILIES
-from instances.groups import Groups
-from instances.instance import PUBLISHES, SUBSCRIBES, Instance
-from instances.nearest import nearest_server
+from relocbench.instances.errors import InputError
+from relocbench.instances.families import FAMILIES
+from relocbench.instances.groups import Groups
+from relocbench.instances.instance import PUBLISHES, SUBSCRIBES, Instance
+from relocbench.instances.nearest import nearest_server
 from tests.samples import KINDS, random_instance, worked_example
 
 

@@ -4,10 +4,10 @@ from fractions import Fraction
 
 import pytest
 
-from instances.errors import InputError
-from instances.exact import evaluate_exact
-from instances.instance_file import read_instance, read_instances
-from instances.library.shelf import Claim, Entry, Shelf
+from relocbench.instances.errors import InputError
+from relocbench.instances.exact import evaluate_exact
+from relocbench.instances.instance_file import read_instance, read_instances
+from relocbench.instances.library.shelf import Claim, Entry, Shelf
 
 LIBRARY = Shelf()
 NAMES = LIBRARY.names()

@@ -3,8 +3,8 @@ import dataclasses
 import numpy as np
 import pytest
 
-from instances.families import FAMILIES
-from instances.nearest import nearest_server
+from relocbench.instances.families import FAMILIES
+from relocbench.instances.nearest import nearest_server
 from tests.samples import worked_example
 
 

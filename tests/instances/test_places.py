@@ -3,10 +3,10 @@ import math
 import numpy as np
 import pytest
 
-from instances.errors import InputError
-from instances.families import FAMILIES
-from instances.places import read_places, snap
-from instances.seeds import stream
+from relocbench.instances.errors import InputError
+from relocbench.instances.families import FAMILIES
+from relocbench.instances.places import read_places, snap
+from relocbench.instances.seeds import stream
 
 
 def write(path, header, rows):

@@ -4,10 +4,10 @@ import itertools
 import numpy as np
 import pytest
 
-from instances.evaluation import evaluate
-from instances.families import FAMILIES
-from instances.nearest import nearest_server
-from instances.regimes import classify
+from relocbench.instances.evaluation import evaluate
+from relocbench.instances.families import FAMILIES
+from relocbench.instances.nearest import nearest_server
+from relocbench.instances.regimes import classify
 from tests.samples import random_instance, worked_example
 
 

@@ -3,9 +3,9 @@ import gzip
 import numpy as np
 import pytest
 
-from instances.errors import InputError
-from instances.seeds import stream
-from instances.social import read_follower_graph, synthetic_follower_graph
+from relocbench.instances.errors import InputError
+from relocbench.instances.seeds import stream
+from relocbench.instances.social import read_follower_graph, synthetic_follower_graph
 
 EDGES = [(10, 20), (10, 30), (20, 30), (7, 7), (10, 20)]
 

@@ -3,11 +3,10 @@ import dataclasses
 import numpy as np
 import pytest
 
-import instances.state
-from instances.evaluation import evaluate
-from instances.families import FAMILIES
-from instances.nearest import nearest_server
-from instances.state import State
+from relocbench.instances.evaluation import evaluate
+from relocbench.instances.families import FAMILIES
+from relocbench.instances.nearest import nearest_server
+from relocbench.instances.state import State
 from tests.samples import KINDS, random_home, random_instance
 
 SUMS = ("storage", "compute", "sent", "spread", "theta")
@@ -25,7 +24,7 @@ def assert_equals_fresh_evaluation(state):
 @pytest.mark.parametrize("seed", range(3 * len(KINDS)))
 def test_predicted_change_is_the_change(seed, table, monkeypatch):
     if not table:
-        monkeypatch.setattr(instances.state, "TABLE_ENTRIES", 0)
+        monkeypatch.setattr("relocbench.instances.state.TABLE_ENTRIES", 0)
     instance = random_instance(seed)
     state = State(instance, random_home(instance, seed))
     rng = np.random.default_rng(seed)
@@ -68,7 +67,7 @@ def test_a_bent_state_costs_what_larger_capacities_and_prices_make_of_it(seed):
 
 @pytest.mark.parametrize("sigma", [1, 20])
 def test_hundred_thousand_moves_do_not_drift(sigma, monkeypatch):
-    monkeypatch.setattr(instances.state, "MOVES_BETWEEN_REFRESHES", 1 << 40)
+    monkeypatch.setattr("relocbench.instances.state.MOVES_BETWEEN_REFRESHES", 1 << 40)
     instance = FAMILIES["paper"].cells({"sigma": sigma})[0].build(0)
     state = State(instance, nearest_server(instance))
     rng = np.random.default_rng(0)
@@ -83,7 +82,7 @@ def test_hundred_thousand_moves_do_not_drift(sigma, monkeypatch):
 
 
 def test_running_sums_are_refreshed_in_long_searches(monkeypatch):
-    monkeypatch.setattr(instances.state, "MOVES_BETWEEN_REFRESHES", 3)
+    monkeypatch.setattr("relocbench.instances.state.MOVES_BETWEEN_REFRESHES", 3)
     instance = FAMILIES["paper"].cells({"sigma": 5})[0].build(1)
     state = State(instance, nearest_server(instance))
     state.arrays.server["spread"] += 1.0

@@ -9,9 +9,9 @@ import time
 
 import numpy as np
 
-from instances.evaluation import evaluate
-from instances.nearest import nearest_server
-from instances.solution import Solution
+from relocbench.instances.evaluation import evaluate
+from relocbench.instances.nearest import nearest_server
+from relocbench.instances.solution import Solution
 from relocbench.methods import Method, Selector
 from relocbench.solving import solve
 

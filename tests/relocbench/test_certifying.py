@@ -4,12 +4,12 @@ import json
 import numpy as np
 import pytest
 
-from formulations.certificates.verification import verify
-from formulations.enumeration import solve as enumerate_all
-from instances.evaluation import evaluate
-from instances.families import FAMILIES
-from instances.instance_file import write_instance
 from relocbench.certifying import certify
+from relocbench.formulations.certificates.verification import verify
+from relocbench.formulations.enumeration import solve as enumerate_all
+from relocbench.instances.evaluation import evaluate
+from relocbench.instances.families import FAMILIES
+from relocbench.instances.instance_file import write_instance
 from relocbench.solving import solve, warm_up
 from tests.instances.bad_files import run_command
 from tests.samples import KINDS, enumerable_instance, scaled_delays

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from instances.families import FAMILIES
-from instances.instance_file import read_instance, read_instances
-from instances.solution_file import read_solution
+from relocbench.instances.families import FAMILIES
+from relocbench.instances.instance_file import read_instance, read_instances
+from relocbench.instances.solution_file import read_solution
 from relocbench.methods import METHODS
 from relocbench.version import __version__
 from tests.relocbench.fake_methods import fake

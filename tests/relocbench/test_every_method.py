@@ -5,8 +5,8 @@ import math
 import numpy as np
 import pytest
 
-from instances.evaluation import evaluate
-from instances.families import FAMILIES
+from relocbench.instances.evaluation import evaluate
+from relocbench.instances.families import FAMILIES
 from relocbench.methods import METHODS, select
 from relocbench.solving import solve
 from tests.samples import KINDS, enumerable_instance, random_instance

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from instances.evaluation import evaluate
-from instances.families import FAMILIES
 from relocbench import isolation
+from relocbench.instances.evaluation import evaluate
+from relocbench.instances.families import FAMILIES
 from relocbench.isolation import Worker, run_isolated
 from relocbench.methods import select
 from relocbench.solving import solve

@@ -6,12 +6,12 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from formulations.certificates.certificate import read_certificate, write_certificate
-from formulations.certificates.verification import verify
-from instances.evaluation import evaluate
-from instances.instance_file import write_instance
-from instances.library.shelf import Shelf
-from instances.solution_file import StoredSolution, write_solution
+from relocbench.formulations.certificates.certificate import read_certificate, write_certificate
+from relocbench.formulations.certificates.verification import verify
+from relocbench.instances.evaluation import evaluate
+from relocbench.instances.instance_file import write_instance
+from relocbench.instances.library.shelf import Shelf
+from relocbench.instances.solution_file import StoredSolution, write_solution
 from relocbench.methods import METHODS
 from relocbench.shelving import check
 from relocbench.solving import solve

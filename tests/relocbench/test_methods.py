@@ -1,6 +1,6 @@
 import pytest
 
-from instances.errors import InputError
+from relocbench.instances.errors import InputError
 from relocbench.methods import METHODS, select, select_many
 
 NAMES = ", ".join(METHODS)

@@ -5,9 +5,9 @@ import sys
 import numpy as np
 import pytest
 
-from instances.errors import InputError
-from instances.families import FAMILIES
-from instances.nearest import nearest_server
+from relocbench.instances.errors import InputError
+from relocbench.instances.families import FAMILIES
+from relocbench.instances.nearest import nearest_server
 from relocbench.isolation import Worker
 from relocbench.outside import find_method
 from relocbench.solving import solve
@@ -19,7 +19,7 @@ MINE = """
 from __future__ import annotations
 import numpy as np
 from beside import first
-from instances.solution import Solution
+from relocbench.instances.solution import Solution
 
 def listed(instance, *, seed, time_limit):
     return [first()] * instance.n_clients

@@ -8,8 +8,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from instances.errors import InputError
-from instances.families import FAMILIES
+from relocbench.instances.errors import InputError
+from relocbench.instances.families import FAMILIES
 from relocbench.methods import select
 from relocbench.runs import SCHEMA, Row, Run, Store, gap, read, row_of
 from relocbench.sweeps import Limits, Task, group_of, summarise, sweep

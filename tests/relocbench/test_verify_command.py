@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 import relocbench
-from formulations.certificates.certificate import SplitClient, write_certificate
-from instances.exact import evaluate_exact
-from instances.instance_file import write_instance
+from relocbench.formulations.certificates.certificate import SplitClient, write_certificate
+from relocbench.instances.exact import evaluate_exact
+from relocbench.instances.instance_file import write_instance
 from tests.formulations.certificates.duals import Costs, certificate_for
 from tests.instances.bad_files import run_command
 from tests.samples import enumerable_instance

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from reports.pages.chromium import find
+from relocbench.reports.pages.chromium import find
 
 # Far more than anything takes: only a browser that hangs is met by it.
 PATIENCE = 120.0

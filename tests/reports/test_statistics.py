@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from reports.statistics import holm, mean_interval, paired
+from relocbench.reports.statistics import holm, mean_interval, paired
 
 
 def test_the_interval_holds_the_mean():

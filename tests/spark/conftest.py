@@ -1,6 +1,6 @@
 import pytest
 
-from spark.session import session
+from relocbench.spark.session import session
 
 # Compiling less pays off in jobs of seconds.
 QUICK = {"spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1"}

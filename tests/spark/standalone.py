@@ -18,7 +18,7 @@ from pathlib import Path
 
 import pyspark
 
-from spark.java import java_home
+from relocbench.spark.java import java_home
 
 SPARK_CLASS = Path(pyspark.__file__).parent / "bin" / "spark-class"
 PATIENCE = 120.0

@@ -8,12 +8,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from typer.testing import CliRunner
 
-from instances.errors import InputError
-from instances.social import FollowerGraph
 from relocbench.cli import app
-from spark import edges as spark_edges
-from spark.arranging import Filters, arrange, arranged
-from spark.blocks import SCHEMA, packed
+from relocbench.instances.errors import InputError
+from relocbench.instances.social import FollowerGraph
+from relocbench.spark import edges as spark_edges
+from relocbench.spark.arranging import Filters, arrange, arranged
+from relocbench.spark.blocks import SCHEMA, packed
 
 
 def reference(edges, min_size=2, max_size=21, max_topics_per_client=4):

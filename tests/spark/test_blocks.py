@@ -2,7 +2,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spark.blocks import block_of, mixed, packed, unpacked
+from relocbench.spark.blocks import block_of, mixed, packed, unpacked
 
 IDS = st.lists(st.integers(-(2**63), 2**63 - 1))
 

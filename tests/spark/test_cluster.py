@@ -7,13 +7,13 @@ import sysconfig
 
 import pytest
 
-from instances.instance_file import instance_files, read_instance
-from instances.parquet_file import write_rows
 from relocbench.generating import generate
+from relocbench.instances.instance_file import instance_files, read_instance
+from relocbench.instances.parquet_file import write_rows
 from relocbench.methods import select
 from relocbench.runs import Store, read
+from relocbench.spark.local_copy import compare
 from relocbench.sweeps import Limits, Task, sweep
-from spark.local_copy import compare
 from tests.spark.standalone import kill, standalone, wait_until
 
 pytestmark = pytest.mark.slow

@@ -4,13 +4,12 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-import spark.edges
-from instances.errors import InputError
-from spark.edges import find_edges, read_piece
+from relocbench.instances.errors import InputError
+from relocbench.spark.edges import find_edges, read_piece
 
 
 def read(path, piece_bytes, monkeypatch):
-    monkeypatch.setattr(spark.edges, "PIECE_BYTES", piece_bytes)
+    monkeypatch.setattr("relocbench.spark.edges.PIECE_BYTES", piece_bytes)
     edges, bad = [], 0
     for piece in find_edges(str(path)).pieces():
         for text in read_piece(*piece):

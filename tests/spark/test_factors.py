@@ -4,7 +4,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from spark.factors import factorised
+from relocbench.spark.factors import factorised
 
 SCHEMA = "client bigint, topic array<bigint>"
 

@@ -2,9 +2,9 @@ import json
 
 import pytest
 
-from instances.instance_file import read_instance
-from instances.parquet_file import write_rows
 from relocbench.generating import plan
+from relocbench.instances.instance_file import read_instance
+from relocbench.instances.parquet_file import write_rows
 
 
 @pytest.mark.parametrize("family", ["paper", "tiny"])

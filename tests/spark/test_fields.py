@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from spark.fields import positions
+from relocbench.spark.fields import positions
 
 
 def test_a_position_depends_on_the_client_its_first_topic_and_the_seed_alone():

@@ -7,17 +7,17 @@ import pyarrow.parquet as pq
 import pytest
 from typer.testing import CliRunner
 
-from instances.errors import InputError
-from instances.evaluation import evaluate
-from instances.field import FieldParameters
-from instances.seeds import stream
-from instances.social import synthetic_follower_graph
 from relocbench.cli import app
-from spark import fields
-from spark.arranging import Filters, arrange
-from spark.full_scale import evaluate_folder, solve_field
-from spark.homes import Reading
-from spark.local_copy import compare, read_homes, read_local
+from relocbench.instances.errors import InputError
+from relocbench.instances.evaluation import evaluate
+from relocbench.instances.field import FieldParameters
+from relocbench.instances.seeds import stream
+from relocbench.instances.social import synthetic_follower_graph
+from relocbench.spark import fields
+from relocbench.spark.arranging import Filters, arrange
+from relocbench.spark.full_scale import evaluate_folder, solve_field
+from relocbench.spark.homes import Reading
+from relocbench.spark.local_copy import compare, read_homes, read_local
 
 PARTS = ("theta", "storage", "compute", "sent", "spread")
 

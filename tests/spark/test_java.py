@@ -3,9 +3,9 @@ import stat
 
 import pytest
 
-from instances.errors import InputError
-from spark import java
-from spark.java import java_home
+from relocbench.instances.errors import InputError
+from relocbench.spark import java
+from relocbench.spark.java import java_home
 
 
 @pytest.fixture

@@ -4,8 +4,8 @@ import time
 
 import pytest
 
-from spark import progress
-from spark.progress import count_tasks, watched
+from relocbench.spark import progress
+from relocbench.spark.progress import count_tasks, watched
 
 
 def test_the_answer_of_a_job_is_passed_on_and_so_is_its_failure(spark):

@@ -5,14 +5,14 @@ from pathlib import Path
 
 import pytest
 
-from instances.errors import InputError
-from spark.commands.options import read_conf
-from spark.session import session
+from relocbench.instances.errors import InputError
+from relocbench.spark.commands.options import read_conf
+from relocbench.spark.session import session
 
 ROOT = Path(__file__).parent.parent.parent
 JOB = """
 import os
-from spark.session import session
+from relocbench.spark.session import session
 with session("local[1]", memory=1, settings={"spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1"}) as spark:
     print(os.environ["JAVA_HOME"])
     print(spark.range(10).count(), spark.sparkContext.parallelize([1, 2], 1).map(lambda n: n * n).sum())

@@ -3,8 +3,8 @@ import subprocess
 import sys
 from pathlib import Path
 
-from spark.arrival import unpacked
-from spark.shipping import ROOMS, write_archive
+from relocbench.spark.arrival import unpacked
+from relocbench.spark.shipping import write_archive
 
 
 def imported(archive, caches, code):
@@ -18,14 +18,15 @@ def imported(archive, caches, code):
 def test_shipped_code_is_imported_from_a_folder_named_after_its_content(tmp_path):
     archive, caches = tmp_path / "relocbench.zip", tmp_path / "caches"
     write_archive(archive)
-    code = "import instances.errors, spark.arrival, relocbench; print(instances.errors.__file__, relocbench.__file__)"
+    code = "import relocbench.instances.errors as errors, relocbench.spark.arrival, relocbench"
+    code += "; print(errors.__file__, relocbench.__file__)"
     code += "; import importlib.metadata as m; print(m.distribution('relocbench').locate_file(''))"
     files = imported(archive, caches, code)
     folder = unpacked(str(archive), caches / "relocbench" / "code")
     assert list(folder.parent.iterdir()) == [folder]
     assert all(Path(file).is_relative_to(folder) for file in files)
     assert imported(archive, caches, code) == files
-    assert {entry.name for entry in folder.iterdir() if not entry.name.endswith(".dist-info")} == set(ROOMS)
+    assert {entry.name for entry in folder.iterdir() if not entry.name.endswith(".dist-info")} == {"relocbench"}
 
 
 def test_the_same_code_is_the_same_archive(tmp_path):
@@ -38,7 +39,7 @@ def test_processes_that_arrive_at_once_share_one_folder(tmp_path):
     archive, caches = tmp_path / "relocbench.zip", tmp_path / "caches"
     write_archive(archive)
     environment = os.environ | {"PYTHONPATH": str(archive), "XDG_CACHE_HOME": str(caches)}
-    command = [sys.executable, "-c", "import instances.errors; print(instances.errors.__file__)"]
+    command = [sys.executable, "-c", "import relocbench.instances.errors as e; print(e.__file__)"]
     running = [
         subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=os.sep, env=environment) for _ in range(4)
     ]

@@ -1,6 +1,6 @@
 import pytest
 
-from spark.spreading import cut, shuffled, spread
+from relocbench.spark.spreading import cut, shuffled, spread
 
 
 @pytest.mark.parametrize(

@@ -3,10 +3,10 @@
 import contextlib
 
 from relocbench.methods import select
+from relocbench.reports.study.running import Design, run
+from relocbench.reports.study.subjects import of_family
 from relocbench.runs import read
 from relocbench.sweeps import Limits
-from reports.study.running import Design, run
-from reports.study.subjects import of_family
 
 
 def test_a_study_on_spark_has_the_rows_of_one_here(spark, tmp_path):

@@ -4,14 +4,14 @@ import sys
 
 import pytest
 
-from instances.families import FAMILIES
-from instances.instance_file import write_instance
 from relocbench.cli import main
+from relocbench.instances.families import FAMILIES
+from relocbench.instances.instance_file import write_instance
 from relocbench.methods import select
 from relocbench.runs import Store, read
+from relocbench.spark.sweeping import missing, sweep
 from relocbench.sweeps import Limits, Task
 from relocbench.sweeps import sweep as sweep_here
-from spark.sweeping import missing, sweep
 from tests.relocbench.fake_methods import fake
 
 LIMITS = Limits(time=20.0)

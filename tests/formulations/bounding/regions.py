@@ -4,10 +4,10 @@ import itertools
 
 import numpy as np
 
-from formulations.bounding.client_graph import client_graph
-from formulations.bounding.region import Region
-from formulations.bounding.relaxation import Labels, Relaxation
-from instances.evaluation import evaluate
+from relocbench.formulations.bounding.client_graph import client_graph
+from relocbench.formulations.bounding.region import Region
+from relocbench.formulations.bounding.relaxation import Labels, Relaxation
+from relocbench.instances.evaluation import evaluate
 
 
 def random_region(instance, rng, splits=3):

@@ -1,8 +1,8 @@
 import numpy as np
 import pytest
 
-from formulations.bounding.client_graph import client_graph
-from formulations.linearisation import linearise
+from relocbench.formulations.bounding.client_graph import client_graph
+from relocbench.formulations.linearisation import linearise
 from tests.samples import KINDS, random_instance
 
 

@@ -1,15 +1,15 @@
 import numpy as np
 import pytest
 
-from formulations.bounding.client_graph import client_graph
-from formulations.bounding.dual_bound import Dual, bound_of, dual_of, least_cost_with
-from formulations.bounding.proving import _step
-from formulations.bounding.region import Region
-from formulations.bounding.relaxation import Labels, Relaxation
-from formulations.certificates.bound import DualBound
-from formulations.certificates.states import State
-from formulations.certificates.whole_problem import WholeProblem
-from instances.evaluation import evaluate
+from relocbench.formulations.bounding.client_graph import client_graph
+from relocbench.formulations.bounding.dual_bound import Dual, bound_of, dual_of, least_cost_with
+from relocbench.formulations.bounding.proving import _step
+from relocbench.formulations.bounding.region import Region
+from relocbench.formulations.bounding.relaxation import Labels, Relaxation
+from relocbench.formulations.certificates.bound import DualBound
+from relocbench.formulations.certificates.states import State
+from relocbench.formulations.certificates.whole_problem import WholeProblem
+from relocbench.instances.evaluation import evaluate
 from tests.formulations.bounding.regions import assignments, inside, random_region, some_relaxation
 from tests.samples import KINDS, enumerable_instance, random_instance
 

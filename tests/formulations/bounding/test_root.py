@@ -1,13 +1,13 @@
 import numpy as np
 import pytest
 
-from formulations.bounding import root
-from formulations.bounding.client_graph import client_graph
-from formulations.bounding.root import Root
-from formulations.enumeration import solve as enumerate_all
-from instances.evaluation import evaluate
-from instances.families import FAMILIES
-from instances.nearest import nearest_server
+from relocbench.formulations.bounding import root
+from relocbench.formulations.bounding.client_graph import client_graph
+from relocbench.formulations.bounding.root import Root
+from relocbench.formulations.enumeration import solve as enumerate_all
+from relocbench.instances.evaluation import evaluate
+from relocbench.instances.families import FAMILIES
+from relocbench.instances.nearest import nearest_server
 
 
 def rise(instance, steps):

@@ -7,9 +7,9 @@ import numpy as np
 from scipy.optimize import linprog
 from scipy.sparse import csr_array
 
-from formulations.certificates.states import State
-from formulations.certificates.whole_problem import WholeProblem
-from formulations.linearisation import linearise
+from relocbench.formulations.certificates.states import State
+from relocbench.formulations.certificates.whole_problem import WholeProblem
+from relocbench.formulations.linearisation import linearise
 
 
 class Program:

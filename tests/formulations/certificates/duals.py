@@ -8,13 +8,21 @@ from fractions import Fraction
 
 import numpy as np
 
-from formulations.certificates.bound import after_dual
-from formulations.certificates.certificate import Certificate, Dual, Split, SplitClient, SplitShare, SplitTopic, Step
-from formulations.certificates.states import State, cases, root, theta_range
-from formulations.certificates.whole_problem import WholeProblem, whole
-from instances.evaluation import evaluate
-from instances.exact import evaluate_exact
-from instances.instance import Instance
+from relocbench.formulations.certificates.bound import after_dual
+from relocbench.formulations.certificates.certificate import (
+    Certificate,
+    Dual,
+    Split,
+    SplitClient,
+    SplitShare,
+    SplitTopic,
+    Step,
+)
+from relocbench.formulations.certificates.states import State, cases, root, theta_range
+from relocbench.formulations.certificates.whole_problem import WholeProblem, whole
+from relocbench.instances.evaluation import evaluate
+from relocbench.instances.exact import evaluate_exact
+from relocbench.instances.instance import Instance
 from tests.formulations.certificates.best_duals import BestDual
 from tests.samples import KINDS, enumerable_instance
 

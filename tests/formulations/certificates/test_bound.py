@@ -5,15 +5,15 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from formulations.certificates import bound as bound_module
-from formulations.certificates.bound import DualBound
-from formulations.certificates.certificate import dual_step
-from formulations.certificates.packing import unpacked
-from formulations.certificates.states import ONE, State, restricted, root, theta_range
-from formulations.certificates.whole_problem import WholeProblem, rounded_delays, rounded_weights
-from formulations.linearisation import linearise
-from instances.errors import InputError
-from instances.exact import evaluate_exact
+from relocbench.formulations.certificates import bound as bound_module
+from relocbench.formulations.certificates.bound import DualBound
+from relocbench.formulations.certificates.certificate import dual_step
+from relocbench.formulations.certificates.packing import unpacked
+from relocbench.formulations.certificates.states import ONE, State, restricted, root, theta_range
+from relocbench.formulations.certificates.whole_problem import WholeProblem, rounded_delays, rounded_weights
+from relocbench.formulations.linearisation import linearise
+from relocbench.instances.errors import InputError
+from relocbench.instances.exact import evaluate_exact
 from tests.formulations.certificates.best_duals import BestDual
 from tests.formulations.certificates.duals import (
     Costs,

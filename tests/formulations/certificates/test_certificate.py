@@ -12,8 +12,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from formulations.certificates import packing
-from formulations.certificates.certificate import (
+from relocbench.formulations.certificates import packing
+from relocbench.formulations.certificates.certificate import (
     Certificate,
     Dual,
     SplitClient,
@@ -22,10 +22,10 @@ from formulations.certificates.certificate import (
     read_certificate,
     write_certificate,
 )
-from formulations.certificates.packing import Packed, from_json, packed, to_json, unpacked
-from formulations.certificates.verification import verify
-from instances.errors import InputError
-from instances.exact import evaluate_exact
+from relocbench.formulations.certificates.packing import Packed, from_json, packed, to_json, unpacked
+from relocbench.formulations.certificates.verification import verify
+from relocbench.instances.errors import InputError
+from relocbench.instances.exact import evaluate_exact
 from tests.formulations.certificates.duals import Costs, certificate_for, instances_of_every_kind
 from tests.instances.bad_files import mutated_bytes, mutated_json
 from tests.samples import KINDS, random_instance

@@ -3,11 +3,11 @@ import dataclasses
 import numpy as np
 import pytest
 
-from formulations.certificates.certificate import SplitClient, SplitShare, SplitTopic
-from formulations.certificates.states import THETA_BITS, cases, restricted, root, theta_range
-from formulations.certificates.whole_problem import WholeProblem
-from instances.errors import InputError
-from instances.exact import evaluate_exact
+from relocbench.formulations.certificates.certificate import SplitClient, SplitShare, SplitTopic
+from relocbench.formulations.certificates.states import THETA_BITS, cases, restricted, root, theta_range
+from relocbench.formulations.certificates.whole_problem import WholeProblem
+from relocbench.instances.errors import InputError
+from relocbench.instances.exact import evaluate_exact
 from tests.formulations.certificates.duals import Costs, instances_of_every_kind, random_split, random_state
 from tests.samples import worked_example
 

@@ -9,12 +9,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from formulations.certificates.bound import after_dual
-from formulations.certificates.certificate import Certificate, SplitClient, SplitShare
-from formulations.certificates.states import cases, root
-from formulations.certificates.verification import Verdict, cost, rounded_down, verify
-from formulations.certificates.whole_problem import WholeProblem
-from instances.exact import evaluate_exact
+from relocbench.formulations.certificates.bound import after_dual
+from relocbench.formulations.certificates.certificate import Certificate, SplitClient, SplitShare
+from relocbench.formulations.certificates.states import cases, root
+from relocbench.formulations.certificates.verification import Verdict, cost, rounded_down, verify
+from relocbench.formulations.certificates.whole_problem import WholeProblem
+from relocbench.instances.exact import evaluate_exact
 from tests.formulations.certificates.duals import (
     Costs,
     certificate_for,
@@ -45,7 +45,7 @@ def imported(module):
 
 
 def test_the_verifier_uses_nothing_that_solvers_are_made_of():
-    seen, waiting = set(), ["formulations.certificates.verification"]
+    seen, waiting = set(), ["relocbench.formulations.certificates.verification"]
     while waiting:
         for name in imported(waiting.pop()):
             if name.partition(".")[0] in OURS and name not in seen:
@@ -54,8 +54,8 @@ def test_the_verifier_uses_nothing_that_solvers_are_made_of():
             elif name.partition(".")[0] not in OURS:
                 seen.add(name.partition(".")[0])
     ours = {name for name in seen if name.partition(".")[0] in OURS}
-    allowed = {f"instances.{name}" for name in READERS}
-    assert ours == allowed | {f"formulations.certificates.{name}" for name in WRITTEN_FOR_IT}
+    allowed = {f"relocbench.instances.{name}" for name in READERS}
+    assert ours == allowed | {f"relocbench.formulations.certificates.{name}" for name in WRITTEN_FOR_IT}
     assert not seen & {"numba", "scipy", "sklearn", "random", "pulp", "ortools", "pyomo"}
     assert {name for name in seen - ours if importlib.util.find_spec(name).origin.find("site-packages") >= 0} == {
         "numpy"

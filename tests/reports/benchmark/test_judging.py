@@ -1,9 +1,9 @@
-from instances.library.shelf import Shelf
 from relocbench.cross_check import wrong_answers
+from relocbench.instances.library.shelf import Shelf
+from relocbench.reports.benchmark.judging import judge
+from relocbench.reports.benchmark.reproducing import command_of
 from relocbench.runs import Run, row_of
 from relocbench.verifying import Outcome
-from reports.benchmark.judging import judge
-from reports.benchmark.reproducing import command_of
 from tests.reports.benchmark.samples import race, row
 
 

@@ -3,8 +3,8 @@ import math
 import pytest
 
 from relocbench.cross_check import wrong_answers
-from reports.benchmark.judging import can_prove, judge
-from reports.benchmark.measures import (
+from relocbench.reports.benchmark.judging import can_prove, judge
+from relocbench.reports.benchmark.measures import (
     cost_profile,
     counts,
     course,

@@ -6,11 +6,11 @@ import pytest
 
 from relocbench.cross_check import wrong_answers
 from relocbench.methods import METHODS
-from reports.benchmark import report
-from reports.benchmark.judging import judge
-from reports.benchmark.report import draw
-from reports.benchmark.reproducing import command_of
-from reports.pages import needs
+from relocbench.reports.benchmark import report
+from relocbench.reports.benchmark.judging import judge
+from relocbench.reports.benchmark.report import draw
+from relocbench.reports.benchmark.reproducing import command_of
+from relocbench.reports.pages import needs
 from tests.relocbench.fake_methods import fake
 from tests.reports.benchmark.samples import FIRST, INSTANCES, race, row
 from tests.reports.browser import browser

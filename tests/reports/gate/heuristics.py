@@ -4,8 +4,8 @@ import os
 
 import numpy as np
 
-from instances.nearest import nearest_server
-from instances.state import State
+from relocbench.instances.nearest import nearest_server
+from relocbench.instances.state import State
 
 
 def worsened(instance, *, seed, time_limit, by: float = 0.0, spread: float = 0.0):

@@ -2,8 +2,8 @@ import json
 
 import pytest
 
-from instances.errors import InputError
-from reports.gate.baseline import SHIPPED, Baseline, Line, Record, read_baseline, write_baseline
+from relocbench.instances.errors import InputError
+from relocbench.reports.gate.baseline import SHIPPED, Baseline, Line, Record, read_baseline, write_baseline
 
 LINES = {"a-1": Line("12ab", (1.5, 0.1 + 0.2), (0, 2, 1)), "b-2": Line("34cd", (7.0, 8.0), (1,))}
 RECORD = Record("mine.py:f[k=2]", (0, 4), 60.0, "*", 95, {"python": "3.11"}, LINES)

@@ -5,17 +5,17 @@ import sys
 import pytest
 
 import relocbench
-from instances.evaluation import evaluate
-from instances.instance_file import read_instance
-from instances.library.shelf import Shelf
-from instances.solution_file import read_solution
+from relocbench.instances.evaluation import evaluate
+from relocbench.instances.instance_file import read_instance
+from relocbench.instances.library.shelf import Shelf
+from relocbench.instances.solution_file import read_solution
 from relocbench.outside import find_method
+from relocbench.reports.gate import measuring
+from relocbench.reports.gate.baseline import SHIPPED, read_baseline, write_baseline
+from relocbench.reports.gate.checking import check
+from relocbench.reports.gate.comparing import Rule
+from relocbench.reports.gate.updating import update
 from relocbench.solving import solve
-from reports.gate import measuring
-from reports.gate.baseline import SHIPPED, read_baseline, write_baseline
-from reports.gate.checking import check
-from reports.gate.comparing import Rule
-from reports.gate.updating import update
 from tests.instances.bad_files import run_command
 from tests.reports.gate import heuristics
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from reports.gate.comparing import Pairs, Rule, compare
+from relocbench.reports.gate.comparing import Pairs, Rule, compare
 
 # As many instances and seeds as the gate has by default.
 NAMES = [

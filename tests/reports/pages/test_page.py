@@ -1,12 +1,12 @@
 import pytest
 
-from instances.errors import InputError
-from reports.pages import needs
-from reports.pages.figures import banded_line, figure, points
-from reports.pages.looks import COLOURS, colour_of, looks, name_of
-from reports.pages.page import Page
-from reports.pages.tables import Cell, Column, Table
-from reports.pages.texts import marked
+from relocbench.instances.errors import InputError
+from relocbench.reports.pages import needs
+from relocbench.reports.pages.figures import banded_line, figure, points
+from relocbench.reports.pages.looks import COLOURS, colour_of, looks, name_of
+from relocbench.reports.pages.page import Page
+from relocbench.reports.pages.tables import Cell, Column, Table
+from relocbench.reports.pages.texts import marked
 from tests.reports.browser import browser
 
 COMMAND = "relocbench solve library:a --method 'reloc[k=8]' --seed 0"

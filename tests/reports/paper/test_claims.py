@@ -2,9 +2,9 @@ import itertools
 
 import pytest
 
-from reports.paper.claims import FAILS, HOLDS, IN_PART, NOT_ASKED, UNKNOWN, claims
-from reports.paper.measures import BEST, STEPS, Measured, Measures
-from reports.paper.readings import CLUSTERS, READINGS, reloc
+from relocbench.reports.paper.claims import FAILS, HOLDS, IN_PART, NOT_ASKED, UNKNOWN, claims
+from relocbench.reports.paper.measures import BEST, STEPS, Measured, Measures
+from relocbench.reports.paper.readings import CLUSTERS, READINGS, reloc
 
 SIGMAS = (1.0, 5.0, 10.0, 20.0)
 SPOOLS = (1.0, 2.0)

@@ -8,8 +8,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from relocbench.cli import main
-from reports.paper.evaluation import ANNEAL, methods
-from reports.paper.measures import BEST, STEPS
+from relocbench.reports.paper.evaluation import ANNEAL, methods
+from relocbench.reports.paper.measures import BEST, STEPS
 from tests.reports.browser import browser
 
 # As small as it gets: one cell of each study, two servers.

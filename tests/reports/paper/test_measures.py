@@ -4,9 +4,9 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
-from instances.evaluation import evaluate
 from relocbench.generating import generate
-from reports.paper.measures import BEST, Case, Measures, carried, measured
+from relocbench.instances.evaluation import evaluate
+from relocbench.reports.paper.measures import BEST, Case, Measures, carried, measured
 
 
 @pytest.fixture(scope="module")

@@ -4,12 +4,12 @@ from pathlib import Path
 
 import pytest
 
-from instances.errors import InputError
-from instances.families import FAMILIES
-from instances.library.shelf import Shelf
-from instances.solution_file import write_solution
+from relocbench.instances.errors import InputError
+from relocbench.instances.families import FAMILIES
+from relocbench.instances.library.shelf import Shelf
+from relocbench.instances.solution_file import write_solution
+from relocbench.reports.showing.assignments import from_file, from_library, gather
 from relocbench.solving import solve
-from reports.showing.assignments import from_file, from_library, gather
 
 NAME = "small-scarce-m10-l3-0"
 

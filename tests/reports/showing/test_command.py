@@ -3,7 +3,7 @@ import struct
 
 import pytest
 
-from reports.pages import chromium as chromium_module
+from relocbench.reports.pages import chromium as chromium_module
 from tests.reports.browser import browser, chromium
 
 NAME = "small-overloaded-m10-l3-0"

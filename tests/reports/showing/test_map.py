@@ -3,11 +3,11 @@ import dataclasses
 import numpy as np
 import pytest
 
-from instances.families import FAMILIES
-from instances.nearest import nearest_server
-from reports.showing import map as maps
-from reports.showing.assignments import Assignment
-from reports.showing.map import draw_map, home_colours, use
+from relocbench.instances.families import FAMILIES
+from relocbench.instances.nearest import nearest_server
+from relocbench.reports.showing import map as maps
+from relocbench.reports.showing.assignments import Assignment
+from relocbench.reports.showing.map import draw_map, home_colours, use
 
 
 @pytest.fixture

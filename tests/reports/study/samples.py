@@ -1,9 +1,9 @@
 """Rows and gaps that nobody had to run."""
 
-from instances.instance import Instance
-from instances.library.shelf import Shelf
+from relocbench.instances.instance import Instance
+from relocbench.instances.library.shelf import Shelf
+from relocbench.reports.study.gaps import Gap
 from relocbench.runs import Row
-from reports.study.gaps import Gap
 
 
 def library_instance(name="tiny-loose-plain-0") -> Instance:

@@ -1,8 +1,8 @@
 import pytest
 
-from reports.study.gaps import best_known, comparisons, gaps_of, summaries
-from reports.study.references import BOUND, OPTIMUM, Reference
-from reports.study.subjects import Subject
+from relocbench.reports.study.gaps import best_known, comparisons, gaps_of, summaries
+from relocbench.reports.study.references import BOUND, OPTIMUM, Reference
+from relocbench.reports.study.subjects import Subject
 from tests.reports.study.samples import gap, library_instance, row
 
 INSTANCE = library_instance()

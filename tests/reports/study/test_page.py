@@ -2,9 +2,9 @@ import dataclasses
 
 import pytest
 
-from reports.study.gaps import Gap
-from reports.study.page import lead, write_page
-from reports.study.references import BOUND
+from relocbench.reports.study.gaps import Gap
+from relocbench.reports.study.page import lead, write_page
+from relocbench.reports.study.references import BOUND
 from tests.reports.browser import browser
 from tests.reports.study.samples import gap
 

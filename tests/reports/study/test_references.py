@@ -1,5 +1,5 @@
-from instances.library.shelf import Shelf
-from reports.study.references import (
+from relocbench.instances.library.shelf import Shelf
+from relocbench.reports.study.references import (
     BOUND,
     OPTIMUM,
     Reference,
@@ -9,7 +9,7 @@ from reports.study.references import (
     merged,
     wanted,
 )
-from reports.study.subjects import Subject, of_family
+from relocbench.reports.study.subjects import Subject, of_family
 from tests.reports.study.samples import library_instance, row
 
 INSTANCE = library_instance()

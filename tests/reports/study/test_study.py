@@ -8,10 +8,10 @@ import pyarrow.parquet as pq
 import pytest
 
 import relocbench
-from instances.errors import InputError
-from instances.instance_file import read_instance
 from relocbench.cli import main
-from reports.study.gaps import SCHEMA
+from relocbench.instances.errors import InputError
+from relocbench.instances.instance_file import read_instance
+from relocbench.reports.study.gaps import SCHEMA
 from tests.samples import worked_example
 
 # One that is proved here, and one, too large for that, that the library has a bound of.

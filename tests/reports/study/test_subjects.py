@@ -2,9 +2,9 @@ from collections import Counter
 
 import pytest
 
-from instances.errors import InputError
-from instances.instance_file import write_instance
-from reports.study import subjects
+from relocbench.instances.errors import InputError
+from relocbench.instances.instance_file import write_instance
+from relocbench.reports.study import subjects
 from tests.samples import worked_example
 
 
