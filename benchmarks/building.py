@@ -12,11 +12,11 @@ from functools import partial
 from pathlib import Path
 
 from relocbench.instances.evaluation import evaluate
-from relocbench.instances.families import FAMILIES
+from relocbench.instances.generators.families import FAMILIES
+from relocbench.instances.incremental_state import State
 from relocbench.instances.instance import Instance
-from relocbench.instances.instance_file import read_instance, write_instance
-from relocbench.instances.nearest import nearest_server
-from relocbench.instances.state import State
+from relocbench.instances.instance_source import read_instance, write_instance
+from relocbench.instances.nearest_server import nearest_server
 
 
 def seconds(work: Callable[[], object]) -> float:

@@ -14,7 +14,7 @@ from pathlib import Path
 from relocbench.certifying import certify
 from relocbench.formulations.certificates.certificate import write_certificate
 from relocbench.formulations.certificates.verification import verify
-from relocbench.instances.families import FAMILIES, SIGMAS
+from relocbench.instances.generators.families import FAMILIES, SIGMAS
 from relocbench.solving import warm_up
 
 

@@ -14,7 +14,7 @@ from pathlib import Path
 from relocbench.certifying import certify
 from relocbench.formulations.certificates.certificate import write_certificate
 from relocbench.formulations.certificates.verification import verify
-from relocbench.instances.families import FAMILIES
+from relocbench.instances.generators.families import FAMILIES
 from relocbench.solving import warm_up
 
 SIZES = ((1_000, 25, 60.0), (10_000, 100, 600.0), (100_000, 100, 2400.0))

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import numpy as np
 
-from relocbench.instances.families import FAMILIES, SMALL_SIZES
+from relocbench.instances.generators.families import FAMILIES, SMALL_SIZES
 from relocbench.instances.instance import Instance
 from relocbench.methods import select
 from relocbench.runs import Row, Store

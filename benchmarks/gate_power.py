@@ -9,7 +9,7 @@ from collections.abc import Callable
 import numpy as np
 import numpy.typing as npt
 
-from relocbench.instances.library.shelf import Shelf
+from relocbench.instances.library.library import Library
 from relocbench.reports.gate.comparing import Pairs, compare, group_of
 from relocbench.solving import solve
 
@@ -20,7 +20,7 @@ REPEATS, FEWER_REPEATS = 1000, 300
 Costs = npt.NDArray[np.float64]
 Worsen = Callable[[Costs, np.random.Generator], Costs]
 
-LIBRARY = Shelf()
+LIBRARY = Library()
 NAMES = LIBRARY.names()
 PAPER = np.array([group_of(name) == "paper" for name in NAMES])[:, None]
 LARGE = np.array([group_of(name) == "large" for name in NAMES])[:, None]

@@ -10,12 +10,12 @@ from functools import partial
 import numpy as np
 import numpy.typing as npt
 
-from relocbench.instances.compiled import compiled
 from relocbench.instances.evaluation import evaluate
-from relocbench.instances.families import FAMILIES
-from relocbench.instances.groups import IntArray
-from relocbench.instances.nearest import nearest_server
-from relocbench.instances.state import State, StateArrays, move_apply, move_delta
+from relocbench.instances.generators.families import FAMILIES
+from relocbench.instances.incremental_state import State, StateArrays, move_apply, move_delta
+from relocbench.instances.kernels.compiled import compiled
+from relocbench.instances.kernels.ragged import IntArray
+from relocbench.instances.nearest_server import nearest_server
 
 ROUNDS = 5
 BATCH = 200_000

@@ -17,9 +17,9 @@ from relocbench.heuristics.placing import place
 from relocbench.heuristics.relations import svd_factors
 from relocbench.heuristics.reloc import relation_finder
 from relocbench.heuristics.tasks import cluster_tasks
-from relocbench.instances.families import FAMILIES
-from relocbench.instances.groups import Groups
+from relocbench.instances.generators.families import FAMILIES
 from relocbench.instances.instance import Instance
+from relocbench.instances.kernels.ragged import Ragged
 
 ROUNDS = 5
 BASE = {"topics": 512, "members": 16, "per_client": 2, "related": 100}
@@ -61,7 +61,7 @@ def worst_case(topics: int, members: int, per_client: int) -> Instance:
     clients = topics * members // per_client
     rng = np.random.default_rng(0)
     rounds = [rng.permutation(clients).reshape(-1, members) for _ in range(per_client)]
-    groups = Groups.of([group.tolist() for group in np.concatenate(rounds)])
+    groups = Ragged.of([group.tolist() for group in np.concatenate(rounds)])
     return Instance(
         cloud_delay=5.0,
         delay_per_km=0.1,

@@ -14,7 +14,7 @@ from relocbench.heuristics import nearest, otos, reloc
 from relocbench.heuristics.clusters import make_clusters
 from relocbench.heuristics.relations import svd_factors
 from relocbench.instances.evaluation import evaluate
-from relocbench.instances.families import FAMILIES
+from relocbench.instances.generators.families import FAMILIES
 from relocbench.instances.solution import Solution
 
 # Clusters and servers grow along, so that a cluster keeps some ten thousand clients and sixteen servers.

@@ -21,7 +21,7 @@ import pyarrow.csv as pa_csv
 import pyarrow.parquet as pq
 from peak_memory import Watch
 
-from relocbench.instances.seeds import stream
+from relocbench.instances.kernels.random_streams import stream
 from relocbench.spark.arranging import Filters, arrange
 from relocbench.spark.session import session
 

@@ -15,8 +15,8 @@ import pyarrow as pa
 import pyarrow.csv as pa_csv
 from peak_memory import Watch
 
-from relocbench.instances.field import FieldParameters
-from relocbench.instances.seeds import stream
+from relocbench.instances.generators.paper_generator import FieldParameters
+from relocbench.instances.kernels.random_streams import stream
 from relocbench.spark.arranging import Filters, arrange
 from relocbench.spark.fields import read_field
 from relocbench.spark.full_scale import solve_field

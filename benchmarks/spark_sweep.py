@@ -9,7 +9,7 @@ from collections.abc import Callable
 from joblib import Parallel, delayed
 
 from relocbench.heuristics import anneal
-from relocbench.instances.families import FAMILIES
+from relocbench.instances.generators.families import FAMILIES
 from relocbench.spark.session import session
 from relocbench.spark.spreading import spread
 

@@ -17,8 +17,8 @@ from relocbench.formulations.linearisation import linearise
 from relocbench.formulations.local_search import descend
 from relocbench.formulations.proof import OutOfTimeError, Proof, slack
 from relocbench.instances.evaluation import evaluate
-from relocbench.instances.groups import FloatArray
 from relocbench.instances.instance import Instance
+from relocbench.instances.kernels.ragged import FloatArray
 from relocbench.instances.solution import Progress, Solution
 
 CONTENTS_AT_ONCE = 15  # a server, an iteration

@@ -14,8 +14,8 @@ from relocbench.formulations.linearisation import linearise
 from relocbench.formulations.local_search import descend
 from relocbench.formulations.proof import OutOfTimeError, Proof, slack
 from relocbench.formulations.rounding import lower_bound, scale_exponent, upper_limit
-from relocbench.instances.groups import IntArray
 from relocbench.instances.instance import Instance
+from relocbench.instances.kernels.ragged import IntArray
 from relocbench.instances.solution import Progress, Solution
 
 # toulbar2 takes costs as floats: whole numbers below 2^53 are exact.

@@ -14,7 +14,7 @@ import numpy as np
 
 from relocbench.formulations.linearisation import Linearisation
 from relocbench.formulations.rounding import WholeArray, down, whole_exponent
-from relocbench.instances.groups import IntArray
+from relocbench.instances.kernels.ragged import IntArray
 
 LOAD_BITS = 32
 # Quotients of whole numbers below 2^33 that differ at all differ by more than this (relative); floats err by less.

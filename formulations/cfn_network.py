@@ -23,7 +23,7 @@ from relocbench.formulations.cfn_levels import Levels
 from relocbench.formulations.linearisation import Linearisation
 from relocbench.formulations.proof import OutOfTimeError
 from relocbench.formulations.rounding import WholeArray, down
-from relocbench.instances.groups import FloatArray, IntArray
+from relocbench.instances.kernels.ragged import FloatArray, IntArray
 
 FORBIDDEN = -1
 

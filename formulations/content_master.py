@@ -26,7 +26,7 @@ import numpy.typing as npt
 
 from relocbench.formulations.contents import Flags, Prices, share
 from relocbench.formulations.linearisation import Linearisation
-from relocbench.instances.groups import FloatArray
+from relocbench.instances.kernels.ragged import FloatArray
 
 
 class Point(NamedTuple):

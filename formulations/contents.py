@@ -15,8 +15,8 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from relocbench.instances.compiled import compiled
-from relocbench.instances.groups import FloatArray, OffsetArray
+from relocbench.instances.kernels.compiled import compiled
+from relocbench.instances.kernels.ragged import FloatArray, OffsetArray
 
 Flags = npt.NDArray[np.bool_]
 

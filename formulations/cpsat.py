@@ -15,8 +15,8 @@ from relocbench.formulations.linearisation import linearise
 from relocbench.formulations.proof import OutOfTimeError, Proof, slack
 from relocbench.formulations.rounding import lower_bound, upper_limit
 from relocbench.instances.evaluation import evaluate
-from relocbench.instances.groups import IntArray, frozen
 from relocbench.instances.instance import Instance
+from relocbench.instances.kernels.ragged import IntArray, frozen
 from relocbench.instances.solution import Progress, Solution
 
 # How often the first scale is tried again before a finer one is.

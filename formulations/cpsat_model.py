@@ -29,7 +29,7 @@ import numpy as np
 from relocbench.formulations.linearisation import Linearisation
 from relocbench.formulations.proof import OutOfTimeError
 from relocbench.formulations.rounding import FLOAT_ERROR, bits_of, down, scale_exponent, up, whole_exponent
-from relocbench.instances.groups import FloatArray, IntArray
+from relocbench.instances.kernels.ragged import FloatArray, IntArray
 
 # The objective, and products of a load and a share, stay below this many bits: CP-SAT's own sums need room up to 63.
 MOST_BITS = 58

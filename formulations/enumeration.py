@@ -7,12 +7,12 @@ import numpy as np
 import numpy.typing as npt
 
 from relocbench.formulations.proof import Proof
-from relocbench.instances.compiled import compiled
 from relocbench.instances.errors import InputError
-from relocbench.instances.groups import IntArray
+from relocbench.instances.incremental_state import State, StateArrays, move_apply, state_objective
 from relocbench.instances.instance import Instance
+from relocbench.instances.kernels.compiled import compiled
+from relocbench.instances.kernels.ragged import IntArray
 from relocbench.instances.solution import Progress, Solution
-from relocbench.instances.state import State, StateArrays, move_apply, state_objective
 
 MOST_ASSIGNMENTS = 10**9
 # The clock is looked at, and the running sums are computed afresh, every so many assignments (a tenth of a second).

@@ -13,8 +13,8 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
-from relocbench.instances.groups import FloatArray, IntArray, frozen
 from relocbench.instances.instance import PUBLISHES, SUBSCRIBES, Instance
+from relocbench.instances.kernels.ragged import FloatArray, IntArray, frozen
 
 
 @dataclass(frozen=True, eq=False)

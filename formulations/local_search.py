@@ -2,10 +2,10 @@
 
 import numpy.typing as npt
 
-from relocbench.instances.compiled import compiled
-from relocbench.instances.groups import IntArray
+from relocbench.instances.incremental_state import State, StateArrays, move_apply, move_delta, state_objective
 from relocbench.instances.instance import Instance
-from relocbench.instances.state import State, StateArrays, move_apply, move_delta, state_objective
+from relocbench.instances.kernels.compiled import compiled
+from relocbench.instances.kernels.ragged import IntArray
 
 # Steps must gain more than running sums are off, as a share of the cost; else they could go round in circles.
 LEAST_GAIN = 1e-10

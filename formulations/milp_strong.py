@@ -9,8 +9,8 @@ from relocbench.formulations.milp_basic import BasicModel
 from relocbench.formulations.proof import Proof
 from relocbench.formulations.pulp_model import Key, Variables
 from relocbench.formulations.pulp_solving import run
-from relocbench.instances.groups import FloatArray, IntArray
 from relocbench.instances.instance import Instance
+from relocbench.instances.kernels.ragged import FloatArray, IntArray
 from relocbench.instances.solution import Progress, Solution
 
 Condition = Literal["together", "everywhere"]

@@ -8,10 +8,10 @@ import numpy as np
 import numpy.typing as npt
 
 from relocbench.instances.evaluation import checked_home, evaluate
-from relocbench.instances.exact import evaluate_exact
-from relocbench.instances.groups import IntArray
+from relocbench.instances.evaluation_exact import evaluate_exact
 from relocbench.instances.instance import Instance
-from relocbench.instances.nearest import nearest_server
+from relocbench.instances.kernels.ragged import IntArray
+from relocbench.instances.nearest_server import nearest_server
 from relocbench.instances.solution import Progress, Solution
 
 # Solvers compute with tolerances around 1e-7. A bound this close below a verified cost (relative, from 1 up) proves

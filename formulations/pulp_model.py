@@ -8,7 +8,7 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from relocbench.instances.groups import FloatArray, IntArray
+from relocbench.instances.kernels.ragged import FloatArray, IntArray
 
 Key = tuple[int, ...]
 Variables = dict[Key, Any]

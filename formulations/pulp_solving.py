@@ -23,7 +23,7 @@ from relocbench.formulations.availability import require
 from relocbench.formulations.proof import Proof
 from relocbench.formulations.pulp_model import Arrays, LinearModel
 from relocbench.instances.evaluation import evaluate
-from relocbench.instances.groups import FloatArray, IntArray
+from relocbench.instances.kernels.ragged import FloatArray, IntArray
 from relocbench.instances.solution import Solution
 
 # The tightest that all three honour.

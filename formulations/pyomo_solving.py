@@ -15,7 +15,7 @@ import numpy as np
 from relocbench.formulations.linearisation import Linearisation, linearise
 from relocbench.formulations.proof import OutOfTimeError, Proof
 from relocbench.instances.evaluation import evaluate
-from relocbench.instances.groups import FloatArray
+from relocbench.instances.kernels.ragged import FloatArray
 from relocbench.instances.solution import Solution
 
 # SCIP tries its LPs again at a thousandth of its tolerance; below 1e-10 SoPlex complains, on stderr, and stays there.

@@ -15,12 +15,12 @@ import numpy.typing as npt
 from relocbench.heuristics.prices import Prices
 from relocbench.heuristics.proposals import Journal, Neighbourhood, anneal_batch, nearest_servers, sample_changes
 from relocbench.instances.errors import InputError
-from relocbench.instances.groups import IntArray
+from relocbench.instances.incremental_state import State
 from relocbench.instances.instance import Instance
-from relocbench.instances.nearest import nearest_server
-from relocbench.instances.randomness import random_words
+from relocbench.instances.kernels.ragged import IntArray
+from relocbench.instances.kernels.random_numbers import random_words
+from relocbench.instances.nearest_server import nearest_server
 from relocbench.instances.solution import Progress, Solution
-from relocbench.instances.state import State
 
 # Rounds, in turn: how hot they begin, as a share of the median change that a proposal makes, and whether loads have a
 # price until shortly before the end. Priced ones find good homes between full servers, warm ones polish, hot ones leave

@@ -4,9 +4,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from relocbench.instances.compiled import compiled
-from relocbench.instances.groups import FloatArray, IntArray
 from relocbench.instances.instance import Instance
+from relocbench.instances.kernels.compiled import compiled
+from relocbench.instances.kernels.ragged import FloatArray, IntArray
 
 # scikit-learn's seeds are 32 bits wide.
 LARGEST_SEED = 2**32

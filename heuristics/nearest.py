@@ -1,7 +1,7 @@
 """NS: the nearest server, the paper's baseline that is best on distance."""
 
 from relocbench.instances.instance import Instance
-from relocbench.instances.nearest import nearest_server
+from relocbench.instances.nearest_server import nearest_server
 from relocbench.instances.solution import Solution
 
 

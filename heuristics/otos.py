@@ -5,10 +5,10 @@ import numpy as np
 from relocbench.heuristics.clusters import Clusters
 from relocbench.heuristics.reloc import Steps, run_clusters
 from relocbench.heuristics.tasks import cluster_tasks
-from relocbench.instances.compiled import compiled
-from relocbench.instances.delays import euclidean_delay
-from relocbench.instances.groups import FloatArray, IntArray, OffsetArray
 from relocbench.instances.instance import Instance
+from relocbench.instances.kernels.compiled import compiled
+from relocbench.instances.kernels.delays import euclidean_delay
+from relocbench.instances.kernels.ragged import FloatArray, IntArray, OffsetArray
 from relocbench.instances.solution import Solution
 
 

@@ -9,9 +9,9 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from relocbench.instances.compiled import compiled
-from relocbench.instances.delays import euclidean_delay
-from relocbench.instances.groups import FloatArray, IntArray, OffsetArray
+from relocbench.instances.kernels.compiled import compiled
+from relocbench.instances.kernels.delays import euclidean_delay
+from relocbench.instances.kernels.ragged import FloatArray, IntArray, OffsetArray
 
 NOWHERE = -1
 

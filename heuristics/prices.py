@@ -7,9 +7,9 @@ rise where a server is too full and fall where it is not, as multipliers of the 
 
 import numpy as np
 
-from relocbench.instances.groups import FloatArray
+from relocbench.instances.incremental_state import State
 from relocbench.instances.instance import Instance
-from relocbench.instances.state import State
+from relocbench.instances.kernels.ragged import FloatArray
 
 # How much larger capacities are at first, as a share of them; it shrinks to nothing.
 ROOM = 0.2

@@ -4,10 +4,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from relocbench.instances.compiled import compiled
-from relocbench.instances.groups import FloatArray, IntArray, OffsetArray
-from relocbench.instances.randomness import Words, below, uniform
-from relocbench.instances.state import StateArrays, move_apply, move_delta
+from relocbench.instances.incremental_state import StateArrays, move_apply, move_delta
+from relocbench.instances.kernels.compiled import compiled
+from relocbench.instances.kernels.ragged import FloatArray, IntArray, OffsetArray
+from relocbench.instances.kernels.random_numbers import Words, below, uniform
 
 # What is proposed, of every 1024 proposals: one client, a topic's members on a server together; else two clients change
 # places.

@@ -11,9 +11,9 @@ import numpy as np
 import numpy.typing as npt
 
 from relocbench.heuristics.clusters import LARGEST_SEED
-from relocbench.instances.compiled import compiled
-from relocbench.instances.groups import FloatArray, IntArray, OffsetArray
 from relocbench.instances.instance import Instance
+from relocbench.instances.kernels.compiled import compiled
+from relocbench.instances.kernels.ragged import FloatArray, IntArray, OffsetArray
 
 # Up to this many topics the eigenvectors of the topics' Gram matrix are computed densely.
 DENSE_TOPICS = 1500

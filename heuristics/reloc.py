@@ -15,8 +15,8 @@ from relocbench.heuristics.relations import most_related_by_factors, most_relate
 from relocbench.heuristics.tasks import Cluster, cluster_tasks
 from relocbench.instances.errors import InputError
 from relocbench.instances.evaluation import Evaluation, evaluate
-from relocbench.instances.groups import FloatArray, IntArray, OffsetArray, offsets
 from relocbench.instances.instance import Instance
+from relocbench.instances.kernels.ragged import FloatArray, IntArray, OffsetArray, offsets
 from relocbench.instances.solution import Solution
 
 Relation = Literal["svd", "exact", "nmf"]

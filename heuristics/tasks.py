@@ -9,8 +9,8 @@ import numpy.typing as npt
 
 from relocbench.heuristics.clusters import Clusters
 from relocbench.heuristics.placing import ClusterTask
-from relocbench.instances.groups import FloatArray, IntArray, offsets
 from relocbench.instances.instance import PUBLISHES, Instance
+from relocbench.instances.kernels.ragged import FloatArray, IntArray, offsets
 
 
 @dataclass(frozen=True, eq=False)

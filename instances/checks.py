@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from relocbench.instances.errors import InputError, reason, shown
-from relocbench.instances.groups import FloatArray, Groups, frozen
+from relocbench.instances.kernels.ragged import FloatArray, Ragged, frozen
 
 # Bounds on magnitudes, far beyond any network, so that no sum or square of input values can overflow.
 LARGEST_COORDINATE = 1e9
@@ -82,7 +82,7 @@ def _check_range(entry: str, array: FloatArray, low: float, high: float) -> None
         )
 
 
-def check_members(kind: str, groups: Groups, clients: int) -> None:
+def check_members(kind: str, groups: Ragged, clients: int) -> None:
     """Refuse clients that do not exist or are in a topic twice."""
     outside = (groups.item < 0) | (groups.item >= clients)
     if outside.any():
@@ -98,7 +98,7 @@ def check_members(kind: str, groups: Groups, clients: int) -> None:
         raise InputError(_member_label(kind, groups, where), f"client {groups.item[where]} is listed twice")
 
 
-def _member_label(kind: str, groups: Groups, where: int) -> str:
+def _member_label(kind: str, groups: Ragged, where: int) -> str:
     topic = int(np.searchsorted(groups.start, where, side="right")) - 1
     return f"topics[{topic}].{kind}[{where - groups.start[topic]}]"
 

@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from relocbench.instances.compiled import compiled
 from relocbench.instances.errors import InputError, shown
-from relocbench.instances.groups import FloatArray, IntArray, OffsetArray
 from relocbench.instances.instance import PUBLISHES, SUBSCRIBES, Instance
+from relocbench.instances.kernels.compiled import compiled
+from relocbench.instances.kernels.ragged import FloatArray, IntArray, OffsetArray
 
 
 @dataclass(frozen=True, eq=False)

@@ -23,7 +23,7 @@ from relocbench.instances.checks import (
     text,
 )
 from relocbench.instances.errors import InputError, shown
-from relocbench.instances.groups import FloatArray, Groups, IntArray, OffsetArray, frozen, offsets
+from relocbench.instances.kernels.ragged import FloatArray, IntArray, OffsetArray, Ragged, frozen, offsets
 
 Index = int | npt.NDArray[np.integer[Any]]
 
@@ -70,8 +70,8 @@ class Instance:
     client_x: FloatArray
     client_y: FloatArray
     spool: FloatArray
-    publishers: Groups
-    subscribers: Groups
+    publishers: Ragged
+    subscribers: Ragged
     client_server_delay: FloatArray | None = None
     server_server_delay: FloatArray | None = None
     parameters: Mapping[str, Any] = field(default_factory=dict)
@@ -151,7 +151,7 @@ class Instance:
             value = getattr(self, spec.name)
             if spec.name in ("name", "parameters"):
                 continue
-            arrays = (value.start, value.item) if isinstance(value, Groups) else () if value is None else (value,)
+            arrays = (value.start, value.item) if isinstance(value, Ragged) else () if value is None else (value,)
             digest.update(f"|{spec.name}:{len(arrays)}".encode())
             for array in arrays:
                 wide = np.asarray(array).astype("<i8" if np.asarray(array).dtype.kind == "i" else "<f8")
@@ -160,7 +160,7 @@ class Instance:
         return digest.hexdigest()
 
     @cached_property
-    def _memberships(self) -> tuple[Groups, npt.NDArray[np.int8]]:
+    def _memberships(self) -> tuple[Ragged, npt.NDArray[np.int8]]:
         publisher_topic, subscriber_topic = self.publishers.owner(), self.subscribers.owner()
         publisher_key = publisher_topic.astype(np.int64) * self.n_clients + self.publishers.item
         subscriber_key = subscriber_topic.astype(np.int64) * self.n_clients + self.subscribers.item
@@ -174,10 +174,10 @@ class Instance:
         # Stable: within a topic the publishers stay first, each list in its own order.
         order = np.argsort(topic, kind="stable")
         start = offsets(np.bincount(topic, minlength=self.n_topics))
-        return Groups(start, client[order]), frozen(role[order], np.int8)
+        return Ragged(start, client[order]), frozen(role[order], np.int8)
 
     @property
-    def members(self) -> Groups:
+    def members(self) -> Ragged:
         """``C``: for each topic its publishers, then those who only subscribe, both in their given order."""
         return self._memberships[0]
 
@@ -187,13 +187,13 @@ class Instance:
         return self._memberships[1]
 
     @cached_property
-    def _client_side(self) -> tuple[Groups, npt.NDArray[np.int8]]:
+    def _client_side(self) -> tuple[Ragged, npt.NDArray[np.int8]]:
         order = np.argsort(self.members.item, kind="stable")
         start = offsets(np.bincount(self.members.item, minlength=self.n_clients))
-        return Groups(start, self.members.owner()[order]), frozen(self.member_role[order], np.int8)
+        return Ragged(start, self.members.owner()[order]), frozen(self.member_role[order], np.int8)
 
     @property
-    def topics(self) -> Groups:
+    def topics(self) -> Ragged:
         """For each client the topics it is in, ascending."""
         return self._client_side[0]
 

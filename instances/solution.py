@@ -4,7 +4,7 @@ import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
-from relocbench.instances.groups import IntArray
+from relocbench.instances.kernels.ragged import IntArray
 
 # Called with (seconds, incumbent, bound).
 Progress = Callable[[float, float, float], None]

@@ -21,9 +21,9 @@ from relocbench.formulations.local_search import descend
 from relocbench.formulations.proof import report, slack
 from relocbench.heuristics.anneal import ROUND_PER_CLIENT, anneal_among
 from relocbench.instances.evaluation import checked_home, evaluate
-from relocbench.instances.groups import FloatArray, IntArray
 from relocbench.instances.instance import Instance
-from relocbench.instances.nearest import nearest_server
+from relocbench.instances.kernels.ragged import FloatArray, IntArray
+from relocbench.instances.nearest_server import nearest_server
 from relocbench.instances.solution import Progress, Solution
 
 # The root is left for the tree when a look gains less than this share of the gap, twice in a row, and a tree of so many

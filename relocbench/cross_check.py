@@ -10,10 +10,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from relocbench.formulations.proof import slack
-from relocbench.instances.families import family
+from relocbench.instances.generators.families import family
 from relocbench.instances.instance import Instance
-from relocbench.instances.instance_file import write_instance
-from relocbench.instances.library.shelf import Entry, Shelf
+from relocbench.instances.instance_source import write_instance
+from relocbench.instances.library.library import Entry, Library
 from relocbench.isolation import Worker, threads_of
 from relocbench.methods import METHODS, Selector, select
 from relocbench.runs import Row, Store
@@ -160,9 +160,9 @@ def compare(rows: Sequence[Row]) -> list[Disagreement]:
     return found
 
 
-def wrong_answers(rows: Sequence[Row], shelf: Shelf | None = None) -> list[Disagreement]:
+def wrong_answers(rows: Sequence[Row], shelf: Library | None = None) -> list[Disagreement]:
     """Return what is claimed and not so, of any instances; what the library has of them is held against it, too."""
-    known = {entry.instance: entry for entry in (shelf or Shelf()).entries.values()}
+    known = {entry.instance: entry for entry in (shelf or Library()).entries.values()}
     found = []
     for key, part in by_instance(rows).items():
         certified = [_certified(part[0], known[key])] if key in known else []

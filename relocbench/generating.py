@@ -7,10 +7,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from relocbench.instances.errors import InputError, shown
-from relocbench.instances.families import Cell, Value, family
+from relocbench.instances.files.follower_graph import FollowerGraph, read_follower_graph
+from relocbench.instances.files.places import Places, read_places
+from relocbench.instances.generators.families import Cell, Value, family
 from relocbench.instances.instance import Instance
-from relocbench.instances.places import Places, read_places
-from relocbench.instances.social import FollowerGraph, read_follower_graph
 
 
 def generate(family_name: str, seed: int = 0, **parameters: Value) -> Instance:

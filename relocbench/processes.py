@@ -1,4 +1,4 @@
-"""Groups of processes: what they use, and their end."""
+"""Ragged of processes: what they use, and their end."""
 
 import contextlib
 import os

@@ -15,8 +15,8 @@ import pyarrow.parquet as pq
 from relocbench.information import information
 from relocbench.instances.errors import InputError, reason, shown
 from relocbench.instances.evaluation import mean_distance, use
+from relocbench.instances.files.atomic_write import written_whole
 from relocbench.instances.instance import Instance
-from relocbench.instances.writing import written_whole
 from relocbench.verifying import Outcome, gap
 
 FORMAT = "relocbench-run/1"

@@ -10,13 +10,13 @@ from relocbench.formulations.certificates.certificate import Certificate, read_c
 from relocbench.formulations.certificates.verification import Verdict, cost, rounded_down, verify
 from relocbench.formulations.proof import slack
 from relocbench.instances.errors import InputError
+from relocbench.instances.files.json_fields import read_object
+from relocbench.instances.files.solution_file import FORMAT as SOLUTION
+from relocbench.instances.files.solution_file import KNOWN as SOLUTION_FIELDS
+from relocbench.instances.files.solution_file import StoredSolution, read_solution
 from relocbench.instances.instance import Instance
-from relocbench.instances.instance_file import write_instance
-from relocbench.instances.json_fields import read_object
-from relocbench.instances.library.shelf import Claim, Entry, Shelf, checked_name
-from relocbench.instances.solution_file import FORMAT as SOLUTION
-from relocbench.instances.solution_file import KNOWN as SOLUTION_FIELDS
-from relocbench.instances.solution_file import StoredSolution, read_solution
+from relocbench.instances.instance_source import write_instance
+from relocbench.instances.library.library import Claim, Entry, Library, checked_name
 
 Offer = Certificate | StoredSolution
 
@@ -42,7 +42,7 @@ class Change:
     better: tuple[str, ...]
 
 
-def add(shelf: Shelf, instance: Instance, certificate: Certificate, *, name: str = "", by: str = "") -> Entry:
+def add(shelf: Library, instance: Instance, certificate: Certificate, *, name: str = "", by: str = "") -> Entry:
     """Verify a certificate and put it on the shelf with its instance.
 
     Parameters
@@ -73,7 +73,7 @@ def add(shelf: Shelf, instance: Instance, certificate: Certificate, *, name: str
     return entry
 
 
-def improve(shelf: Shelf, name: str, offer: Offer, by: str = "") -> Change:
+def improve(shelf: Library, name: str, offer: Offer, by: str = "") -> Change:
     """Replace what an entry has by what is better in an offer: the homes, the proof, or both.
 
     Homes and proof do not depend on each other, so the better ones of both sides make one certificate, which is
@@ -124,7 +124,7 @@ def improve(shelf: Shelf, name: str, offer: Offer, by: str = "") -> Change:
     return Change(before, after, tuple(better))
 
 
-def check(shelf: Shelf, name: str, watch: Callable[[int], None] = lambda step: None) -> str:
+def check(shelf: Library, name: str, watch: Callable[[int], None] = lambda step: None) -> str:
     """Verify the certificate of an entry and compare its line; return what is wrong, or nothing."""
     entry = shelf.entry(name)
     try:
@@ -140,7 +140,7 @@ def check(shelf: Shelf, name: str, watch: Callable[[int], None] = lambda step: N
     return ""
 
 
-def stray_files(shelf: Shelf) -> Iterator[Path]:
+def stray_files(shelf: Library) -> Iterator[Path]:
     """Name what lies in the folder of a library and belongs to no entry."""
     known = {path(name) for name in shelf.entries for path in (shelf.instance_path, shelf.certificate_path)}
     yield from sorted(path for path in shelf.folder.glob("*.gz") if path not in known)

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from relocbench.instances.errors import InputError
-from relocbench.instances.groups import Groups, IntArray
 from relocbench.instances.instance import Instance
+from relocbench.instances.kernels.ragged import IntArray, Ragged
 
 Fault = Callable[[Instance], bool]
 FaultBeside = Callable[[Instance, IntArray], bool]
@@ -177,7 +177,7 @@ def _without_clients(instance: Instance, gone: range) -> Instance:
     number = np.full(instance.n_clients, -1)
     number[keep] = np.arange(len(keep))
 
-    def left(groups: Groups) -> list[list[int]]:
+    def left(groups: Ragged) -> list[list[int]]:
         return [[int(number[m]) for m in topic if number[m] >= 0] for topic in groups]
 
     delay = instance.client_server_delay
@@ -229,8 +229,8 @@ def _with_members(
     return dataclasses.replace(
         instance,
         spool=instance.spool[keep],
-        publishers=Groups.of([publishers[n] for n in keep]),
-        subscribers=Groups.of([subscribers[n] for n in keep]),
+        publishers=Ragged.of([publishers[n] for n in keep]),
+        subscribers=Ragged.of([subscribers[n] for n in keep]),
         **changes,
     )
 

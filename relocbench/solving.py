@@ -8,10 +8,10 @@ from typing import Any
 
 from relocbench.instances.errors import InputError
 from relocbench.instances.evaluation import Evaluation, evaluate
-from relocbench.instances.families import family
+from relocbench.instances.files.solution_file import STATUSES, StoredSolution
+from relocbench.instances.generators.families import family
 from relocbench.instances.instance import Instance
 from relocbench.instances.solution import Progress, Solution
-from relocbench.instances.solution_file import STATUSES, StoredSolution
 from relocbench.methods import Selector, select
 
 # A bound may exceed a verified cost by rounding, never by more.

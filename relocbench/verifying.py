@@ -10,10 +10,10 @@ import numpy as np
 from relocbench.formulations.proof import slack
 from relocbench.instances.errors import InputError
 from relocbench.instances.evaluation import Evaluation, checked_home, evaluate
-from relocbench.instances.exact import evaluate_exact
-from relocbench.instances.groups import IntArray
+from relocbench.instances.evaluation_exact import evaluate_exact
+from relocbench.instances.files.solution_file import STATUSES
 from relocbench.instances.instance import Instance
-from relocbench.instances.solution_file import STATUSES
+from relocbench.instances.kernels.ragged import IntArray
 
 Point = tuple[float, float, float]
 # refused: the method does not take such an instance or setting. claim: what it says is not so. raised: an exception.

@@ -1,6 +1,7 @@
 """A follower graph arranged as topics: one row for each follower, with itself and its followees.
 
-The rules are those of :mod:`instances.arrange` where these do not depend on an order of drawing: docs/scale.md.
+The rules are those of :mod:`instances.generators.topics_from_graph` where these do not depend on an order of drawing:
+docs/scale.md.
 """
 
 import shutil
@@ -13,9 +14,9 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from relocbench.instances.edge_text import IdArray
 from relocbench.instances.errors import InputError
-from relocbench.instances.social import FollowerGraph
+from relocbench.instances.files.edge_list import IdArray
+from relocbench.instances.files.follower_graph import FollowerGraph
 from relocbench.spark.blocks import SCHEMA, mixed, packed, unpacked
 from relocbench.spark.edges import EdgeList, find_edges, read_pieces
 from relocbench.spark.steps import once, write_step

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from relocbench.instances.edge_text import IdArray
+from relocbench.instances.files.edge_list import IdArray
 
 SCHEMA = "block int, payload binary"
 _ARROW = pa.schema([("block", pa.int32()), ("payload", pa.binary())])

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from relocbench.instances.edge_text import EdgeText, only_comments, parse_edges
 from relocbench.instances.errors import InputError, reason
+from relocbench.instances.files.edge_list import EdgeText, only_comments, parse_edges
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

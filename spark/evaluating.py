@@ -9,8 +9,8 @@ import pyarrow as pa
 
 from relocbench.instances.errors import InputError
 from relocbench.instances.evaluation import Evaluation, costs, topic_loads
-from relocbench.instances.groups import FloatArray
 from relocbench.instances.instance import PUBLISHES, SUBSCRIBES
+from relocbench.instances.kernels.ragged import FloatArray
 from relocbench.spark.blocks import SCHEMA, packed, unpacked
 from relocbench.spark.fields import Field
 

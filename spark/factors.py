@@ -19,7 +19,7 @@ import numpy as np
 import pyarrow as pa
 from threadpoolctl import threadpool_limits
 
-from relocbench.instances.groups import FloatArray
+from relocbench.instances.kernels.ragged import FloatArray
 from relocbench.spark.blocks import SCHEMA, block_of, packed, unpacked
 from relocbench.spark.steps import write_step
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from relocbench.generating import Plan
 from relocbench.instances.errors import InputError
-from relocbench.instances.parquet_file import write_rows
+from relocbench.instances.files.instance_parquet import write_rows
 from relocbench.spark.spreading import spread
 
 if TYPE_CHECKING:

@@ -10,11 +10,16 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from relocbench.instances.edge_text import IdArray
 from relocbench.instances.errors import InputError
-from relocbench.instances.field import LARGEST_SPREAD, FieldParameters, place_servers, to_millimetres
-from relocbench.instances.groups import FloatArray
-from relocbench.instances.seeds import stream
+from relocbench.instances.files.edge_list import IdArray
+from relocbench.instances.generators.paper_generator import (
+    LARGEST_SPREAD,
+    FieldParameters,
+    place_servers,
+    to_millimetres,
+)
+from relocbench.instances.kernels.ragged import FloatArray
+from relocbench.instances.kernels.random_streams import stream
 from relocbench.spark.blocks import SCHEMA, mixed, packed, unpacked
 from relocbench.spark.steps import once, read_note, write_step
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from relocbench.instances.errors import InputError
 from relocbench.instances.evaluation import Evaluation
-from relocbench.instances.field import FieldParameters
+from relocbench.instances.generators.paper_generator import FieldParameters
 from relocbench.spark.evaluating import evaluate_homes
 from relocbench.spark.factors import factorised
 from relocbench.spark.fields import Field, place_field, read_field

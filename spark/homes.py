@@ -14,8 +14,8 @@ from relocbench.heuristics.relations import most_related_by_factors, most_relate
 from relocbench.heuristics.reloc import Related, Steps, place_cluster
 from relocbench.heuristics.tasks import Cluster, make_task
 from relocbench.instances.errors import InputError
-from relocbench.instances.groups import FloatArray, IntArray, offsets
-from relocbench.instances.nearest import nearest_by_distance
+from relocbench.instances.kernels.ragged import FloatArray, IntArray, offsets
+from relocbench.instances.nearest_server import nearest_by_distance
 from relocbench.spark.blocks import SCHEMA, mixed, packed, unpacked
 from relocbench.spark.fields import Field
 

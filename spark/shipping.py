@@ -34,7 +34,7 @@ def write_archive(path: Path) -> None:
     """Write the archive; the same code is the same bytes."""
     content = {"relocbench/__init__.py": STUB.encode()}
     content["relocbench_arrival.py"] = (PACKAGE / "spark" / "arrival.py").read_bytes()
-    content["relocbench_caches.py"] = (PACKAGE / "instances" / "caches.py").read_bytes()
+    content["relocbench_caches.py"] = (PACKAGE / "instances" / "kernels" / "cache_folder.py").read_bytes()
     shipped = [*PACKAGE.glob("*.py"), *(file for room in ROOMS for file in (PACKAGE / room).rglob("*.py"))]
     for file in sorted(shipped):
         content[f"{CARGO}relocbench/{file.relative_to(PACKAGE).as_posix()}"] = file.read_bytes()

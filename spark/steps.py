@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from relocbench.instances.errors import InputError, reason, shown
-from relocbench.instances.writing import written_whole
+from relocbench.instances.files.atomic_write import written_whole
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from relocbench.instances.errors import InputError
+from relocbench.instances.files.instance_parquet import write_rows
 from relocbench.instances.instance import Instance
-from relocbench.instances.instance_file import read_instance
-from relocbench.instances.parquet_file import write_rows
+from relocbench.instances.instance_source import read_instance
 from relocbench.methods import Selector
 from relocbench.runs import Store
 from relocbench.spark.spreading import spread

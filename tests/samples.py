@@ -5,8 +5,8 @@ import itertools
 
 import numpy as np
 
-from relocbench.instances.groups import Groups
 from relocbench.instances.instance import Instance
+from relocbench.instances.kernels.ragged import Ragged
 
 CAPACITIES = ("loose", "tight", "overloaded", "none")
 DELAYS = ("euclid", "explicit")
@@ -48,8 +48,8 @@ def random_instance(seed: int, kind: tuple[str, str, str, str] | None = None) ->
         client_x=rng.uniform(0, 25, clients),
         client_y=rng.uniform(0, 25, clients),
         spool=spool,
-        publishers=Groups.of(publishers),
-        subscribers=Groups.of(subscribers),
+        publishers=Ragged.of(publishers),
+        subscribers=Ragged.of(subscribers),
         client_server_delay=rng.uniform(0, 3, (clients, servers)) if explicit else None,
         server_server_delay=between if explicit else None,
     )
@@ -96,8 +96,8 @@ def worked_example() -> Instance:
         client_x=[1.0, 2.0, 9.0, 11.0],
         client_y=[0.0, 0.0, 0.0, 0.0],
         spool=[8.0, 6.0],
-        publishers=Groups.of([[0, 1, 2], [2]]),
-        subscribers=Groups.of([[3], [3]]),
+        publishers=Ragged.of([[0, 1, 2], [2]]),
+        subscribers=Ragged.of([[3], [3]]),
     )
 
 
@@ -118,8 +118,8 @@ def relabelled(instance: Instance, client_to: np.ndarray, server_to: np.ndarray)
         client_x=instance.client_x[client_from],
         client_y=instance.client_y[client_from],
         spool=instance.spool,
-        publishers=Groups.of([client_to[topic].tolist() for topic in instance.publishers]),
-        subscribers=Groups.of([client_to[topic].tolist() for topic in instance.subscribers]),
+        publishers=Ragged.of([client_to[topic].tolist() for topic in instance.publishers]),
+        subscribers=Ragged.of([client_to[topic].tolist() for topic in instance.subscribers]),
         client_server_delay=matrix(instance.client_server_delay, client_from, server_from),
         server_server_delay=matrix(instance.server_server_delay, server_from, server_from),
     )

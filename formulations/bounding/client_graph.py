@@ -10,9 +10,9 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
-from relocbench.instances.compiled import compiled
-from relocbench.instances.groups import FloatArray, Groups, IntArray, OffsetArray, offsets
 from relocbench.instances.instance import PUBLISHES, SUBSCRIBES, Instance
+from relocbench.instances.kernels.compiled import compiled
+from relocbench.instances.kernels.ragged import FloatArray, IntArray, OffsetArray, Ragged, offsets
 
 Mask = npt.NDArray[np.bool_]
 
@@ -85,11 +85,11 @@ class ClientGraph:
         return between or float(np.ptp(self.own, axis=1).mean()) or 1.0
 
     @cached_property
-    def near(self) -> Groups:
+    def near(self) -> Ragged:
         """The edges of each client."""
         ends = np.concatenate([self.first, self.second])
         order = np.argsort(ends, kind="stable") % max(self.n_edges, 1)
-        return Groups(offsets(np.bincount(ends, minlength=self.n_clients)), order.astype(np.int32))
+        return Ragged(offsets(np.bincount(ends, minlength=self.n_clients)), order.astype(np.int32))
 
     @cached_property
     def topic_owner(self) -> IntArray:

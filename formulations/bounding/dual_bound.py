@@ -13,8 +13,8 @@ import numpy as np
 from relocbench.formulations.bounding.client_graph import Mask
 from relocbench.formulations.bounding.region import Region
 from relocbench.formulations.bounding.relaxation import Labels, Relaxation
-from relocbench.instances.compiled import compiled
-from relocbench.instances.groups import FloatArray, IntArray, OffsetArray, offsets
+from relocbench.instances.kernels.compiled import compiled
+from relocbench.instances.kernels.ragged import FloatArray, IntArray, OffsetArray, offsets
 
 # Dual variables are whole multiples of these, so that a certificate holds them as they are.
 BITS = 16

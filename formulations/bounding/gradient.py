@@ -9,8 +9,8 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from relocbench.instances.compiled import compiled
-from relocbench.instances.groups import FloatArray, IntArray, OffsetArray
+from relocbench.instances.kernels.compiled import compiled
+from relocbench.instances.kernels.ragged import FloatArray, IntArray, OffsetArray
 
 SingleArray = npt.NDArray[np.float32]
 

@@ -6,7 +6,7 @@ from relocbench.formulations.bounding.closing import SHARE_UNIT, Node, Split
 from relocbench.formulations.bounding.dual_bound import BITS, MULTIPLIER_BITS, Dual
 from relocbench.formulations.certificates import certificate
 from relocbench.formulations.certificates.certificate import SplitClient, SplitShare, SplitTopic, Step, dual_step
-from relocbench.instances.groups import IntArray
+from relocbench.instances.kernels.ragged import IntArray
 
 
 def steps(root: Node, loading: IntArray) -> list[Step]:

@@ -6,8 +6,8 @@ from functools import cached_property
 import numpy as np
 
 from relocbench.formulations.bounding.client_graph import ClientGraph, Mask
-from relocbench.instances.compiled import compiled
-from relocbench.instances.groups import FloatArray, IntArray
+from relocbench.instances.kernels.compiled import compiled
+from relocbench.instances.kernels.ragged import FloatArray, IntArray
 
 
 @dataclass(frozen=True, eq=False)

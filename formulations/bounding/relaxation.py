@@ -18,8 +18,8 @@ import numpy.typing as npt
 from relocbench.formulations.bounding.client_graph import ClientGraph, Mask
 from relocbench.formulations.bounding.gradient import Fixed, Moving, SingleArray, follow, iterate
 from relocbench.formulations.bounding.region import Region
-from relocbench.instances.compiled import compiled
-from relocbench.instances.groups import FloatArray, IntArray, OffsetArray, offsets
+from relocbench.instances.kernels.compiled import compiled
+from relocbench.instances.kernels.ragged import FloatArray, IntArray, OffsetArray, offsets
 
 # How large dual steps are against primal ones, in units of a typical cost.
 WEIGHT = 1.8

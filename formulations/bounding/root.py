@@ -6,7 +6,7 @@ from relocbench.formulations.bounding.client_graph import ClientGraph, Mask
 from relocbench.formulations.bounding.dual_bound import Bound, Dual, bound_of, dual_of
 from relocbench.formulations.bounding.region import Region
 from relocbench.formulations.bounding.relaxation import Labels, Relaxation
-from relocbench.instances.groups import IntArray
+from relocbench.instances.kernels.ragged import IntArray
 
 # With more servers than these a client begins with its nearest ones only, and gets others when they pay.
 ALL_SERVERS = 24

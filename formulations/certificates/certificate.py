@@ -17,9 +17,9 @@ import numpy.typing as npt
 
 from relocbench.formulations.certificates.packing import Array, Integers, from_json, packed, to_json
 from relocbench.instances.errors import InputError, shown
-from relocbench.instances.groups import FloatArray, IntArray
-from relocbench.instances.json_fields import Fields, read_object
-from relocbench.instances.writing import written_whole
+from relocbench.instances.files.atomic_write import written_whole
+from relocbench.instances.files.json_fields import Fields, read_object
+from relocbench.instances.kernels.ragged import FloatArray, IntArray
 
 FORMAT = "relocbench-certificate/1"
 KNOWN = ("format", "instance", "home", "claim", "bits", "made", "proof")

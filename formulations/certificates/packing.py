@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from relocbench.instances.errors import InputError, shown
-from relocbench.instances.json_fields import Fields
+from relocbench.instances.files.json_fields import Fields
 
 Array = npt.NDArray[np.int64]
 # Of one array, decompressed.

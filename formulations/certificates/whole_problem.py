@@ -13,8 +13,8 @@ import numpy.typing as npt
 
 from relocbench.formulations.certificates.packing import Array
 from relocbench.instances.errors import InputError
-from relocbench.instances.groups import FloatArray, Groups
 from relocbench.instances.instance import Instance
+from relocbench.instances.kernels.ragged import FloatArray, Ragged
 
 Bools = npt.NDArray[np.bool_]
 # Python integers in a numpy array: as long as they need to be.
@@ -168,7 +168,7 @@ class WholeProblem:
         self.distance = rounded_delays(client_delay(instance, *every))
         self._weigh(publishing, subscribing)
 
-    def _weigh(self, publishing: Groups, subscribing: Groups) -> None:
+    def _weigh(self, publishing: Ragged, subscribing: Ragged) -> None:
         """Compute ``f``, ``w`` and ``W``."""
         clients = self.n_clients
         publications, heard = np.zeros(clients, np.int64), np.zeros(clients, np.int64)

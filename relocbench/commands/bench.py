@@ -250,7 +250,7 @@ def _instances(
 
 def read_all(files: list[Path]) -> "list[Instance]":
     """Read the instances of all files and folders."""
-    from relocbench.instances.instance_file import instance_files, read_instance, read_instances
+    from relocbench.instances.instance_source import instance_files, read_instance, read_instances
 
     found: list[Instance] = []
     for path in files:

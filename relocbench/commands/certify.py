@@ -25,8 +25,8 @@ def run(
     """
     from relocbench.certifying import certify
     from relocbench.formulations.certificates.certificate import check_certificate_path, write_certificate
-    from relocbench.instances.instance_file import check_not_the_instance, read_instance
-    from relocbench.instances.solution_file import read_solution
+    from relocbench.instances.files.solution_file import read_solution
+    from relocbench.instances.instance_source import check_not_the_instance, read_instance
     from relocbench.solving import warm_up
 
     check_certificate_path(out)

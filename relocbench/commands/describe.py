@@ -21,9 +21,9 @@ def run(
     """
     from relocbench.instances.errors import InputError
     from relocbench.instances.evaluation import evaluate
-    from relocbench.instances.instance_file import read_instance
-    from relocbench.instances.regimes import classify
-    from relocbench.instances.solution_file import StoredSolution, write_solution
+    from relocbench.instances.files.solution_file import StoredSolution, write_solution
+    from relocbench.instances.generators.regimes import classify
+    from relocbench.instances.instance_source import read_instance
 
     read = read_instance(instance)
     regime = classify(read)

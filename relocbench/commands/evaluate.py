@@ -22,9 +22,9 @@ def run(
     Example: relocbench evaluate inst.json sol.json --json
     """
     from relocbench.instances.evaluation import evaluate
-    from relocbench.instances.exact import evaluate_exact
-    from relocbench.instances.instance_file import read_instance
-    from relocbench.instances.solution_file import read_solution
+    from relocbench.instances.evaluation_exact import evaluate_exact
+    from relocbench.instances.files.solution_file import read_solution
+    from relocbench.instances.instance_source import read_instance
     from relocbench.solving import exceeds
 
     problem = read_instance(instance)

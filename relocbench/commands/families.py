@@ -12,7 +12,7 @@ def run(as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = F
 
     Example: relocbench families
     """
-    from relocbench.instances.families import FAMILIES
+    from relocbench.instances.generators.families import FAMILIES
 
     if as_json:
         print_json(

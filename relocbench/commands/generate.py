@@ -46,8 +46,8 @@ def run(
     """
     from relocbench.generating import generate_many, read_parameters, read_seeds
     from relocbench.instances.errors import InputError
-    from relocbench.instances.instance_file import write_instance
-    from relocbench.instances.parquet_file import write_rows
+    from relocbench.instances.files.instance_parquet import write_rows
+    from relocbench.instances.instance_source import write_instance
 
     given: dict[str, Any] = {
         "sigma": sigma,

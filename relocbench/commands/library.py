@@ -10,7 +10,7 @@ import typer
 from relocbench.terminal import live_line, print_json, print_table
 
 if TYPE_CHECKING:
-    from relocbench.instances.library.shelf import Entry, Shelf
+    from relocbench.instances.library.library import Entry, Library
 
 app = typer.Typer(
     help="Instances with the best homes known, a bound, and a certificate of both.\n\n"
@@ -122,7 +122,7 @@ def add(
     """
     from relocbench import shelving
     from relocbench.formulations.certificates.certificate import read_certificate
-    from relocbench.instances.instance_file import read_instance
+    from relocbench.instances.instance_source import read_instance
 
     shelf = _shelf(directory)
     try:
@@ -173,10 +173,10 @@ def check(
         raise typer.Exit(1)
 
 
-def _shelf(directory: Path | None) -> "Shelf":
-    from relocbench.instances.library.shelf import FOLDER, Shelf
+def _shelf(directory: Path | None) -> "Library":
+    from relocbench.instances.library.library import FOLDER, Library
 
-    return Shelf(directory or FOLDER)
+    return Library(directory or FOLDER)
 
 
 def _bare(name: str) -> str:

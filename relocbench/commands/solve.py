@@ -36,8 +36,8 @@ def run(
 
     Example: relocbench solve inst.json --method nearest --seed 0 --time-limit 60 --out sol.json
     """
-    from relocbench.instances.instance_file import check_not_the_instance, read_instance
-    from relocbench.instances.solution_file import check_solution_path, write_solution
+    from relocbench.instances.files.solution_file import check_solution_path, write_solution
+    from relocbench.instances.instance_source import check_not_the_instance, read_instance
     from relocbench.outside import find_method
     from relocbench.solving import solve
 

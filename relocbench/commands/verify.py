@@ -25,7 +25,7 @@ def run(
     from relocbench.formulations.certificates.certificate import check_certificate_path
     from relocbench.formulations.certificates.verification import rounded_down, verify
     from relocbench.instances.errors import InputError, reason
-    from relocbench.instances.instance_file import read_instance
+    from relocbench.instances.instance_source import read_instance
 
     check_certificate_path(certificate)
     try:

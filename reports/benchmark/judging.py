@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from relocbench.cross_check import Disagreement, by_instance
 from relocbench.formulations.proof import slack
-from relocbench.instances.library.shelf import Shelf
+from relocbench.instances.library.library import Library
 from relocbench.methods import METHODS
 from relocbench.runs import Row
 from relocbench.sweeps import group_of
@@ -89,9 +89,9 @@ class Judged:
         return min(self.row.seconds, self.row.time_limit) if self.proved else self.row.time_limit
 
 
-def judge(rows: Sequence[Row], wrong: Sequence[Disagreement], shelf: Shelf | None = None) -> list[Judged]:
+def judge(rows: Sequence[Row], wrong: Sequence[Disagreement], shelf: Library | None = None) -> list[Judged]:
     """Return the runs in the light of each other, of the library, and of the wrong answers that were found."""
-    known = {entry.instance: entry for entry in (shelf or Shelf()).entries.values()}
+    known = {entry.instance: entry for entry in (shelf or Library()).entries.values()}
     why = {(one.hash, one.methods[0], one.seed): one.message for one in wrong}
     judged: dict[tuple[str, str, int], Judged] = {}
     for key, part in by_instance(rows).items():

@@ -6,7 +6,7 @@ from pathlib import Path
 from relocbench.cross_check import Disagreement
 from relocbench.drawing import Drawn
 from relocbench.instances.errors import InputError
-from relocbench.instances.library.shelf import Shelf
+from relocbench.instances.library.library import Library
 from relocbench.reports.benchmark.judging import Judged, judge
 from relocbench.reports.benchmark.table import write_table
 from relocbench.reports.pages.needs import require
@@ -32,7 +32,7 @@ def draw(rows: Sequence[Row], store: Path, *, command: str, wrong: Sequence[Disa
     note
         What else has to be known to read the times.
     """
-    shelf = Shelf()
+    shelf = Library()
     runs = judge(rows, wrong, shelf)
     data = write_table(runs, store / FOLDER / "rows.parquet")
     try:

@@ -5,7 +5,7 @@ import shlex
 from typing import Any
 
 from relocbench.instances.errors import InputError
-from relocbench.instances.families import family
+from relocbench.instances.generators.families import family
 from relocbench.isolation import GIB
 from relocbench.reports.benchmark.judging import Judged
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from relocbench.instances.writing import written_whole
+from relocbench.instances.files.atomic_write import written_whole
 from relocbench.reports.benchmark.judging import Judged
 from relocbench.reports.benchmark.measures import primal_dual_integral, primal_integral
 from relocbench.runs import table_of

@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from relocbench.instances.errors import InputError
-from relocbench.instances.json_fields import Fields, read_object
-from relocbench.instances.writing import written_whole
+from relocbench.instances.files.atomic_write import written_whole
+from relocbench.instances.files.json_fields import Fields, read_object
 
 FORMAT = "relocbench-baseline/1"
 # The methods of this project; where people keep theirs, unless they say otherwise.

@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import Any
 
 from relocbench.instances.errors import InputError
+from relocbench.instances.files.solution_file import StoredSolution, write_solution
 from relocbench.instances.instance import Instance
-from relocbench.instances.instance_file import write_instance
-from relocbench.instances.library.shelf import FOLDER, Shelf
-from relocbench.instances.solution_file import StoredSolution, write_solution
+from relocbench.instances.instance_source import write_instance
+from relocbench.instances.library.library import FOLDER, Library
 from relocbench.isolation import MEMORY_LIMIT
 from relocbench.methods import Selector
 from relocbench.outside import find_method
@@ -85,7 +85,7 @@ def check(
     In a test: ``relocbench.check("mine.py:my_heuristic", baseline="baseline.json").assert_passed()``.
     """
     rule = rule or Rule()
-    shelf = Shelf(library)
+    shelf = Library(library)
     path = located(baseline)
     cases, notes = _cases(listed(method), path, baseline is None and path == SHIPPED, against, instances, shelf)
     work = [Job(case.selector, case.instances, case.record.seeds, case.record.time_limit) for case in cases]
@@ -139,7 +139,7 @@ def paired(record: Record, measured: Measured) -> dict[str, Pairs]:
     return pairs
 
 
-def changes_of(method: str, findings: Sequence[Finding], pairs: dict[str, Pairs], shelf: Shelf) -> Iterator[Change]:
+def changes_of(method: str, findings: Sequence[Finding], pairs: dict[str, Pairs], shelf: Library) -> Iterator[Change]:
     """Tell of each instance what it cost and costs, beside what is proved of it."""
     for finding in findings:
         if finding.method == method and finding.scope == "instance":
@@ -150,7 +150,7 @@ def changes_of(method: str, findings: Sequence[Finding], pairs: dict[str, Pairs]
 
 
 def _cases(
-    selectors: list[Selector], path: Path, by_default: bool, against: str | None, pattern: str, shelf: Shelf
+    selectors: list[Selector], path: Path, by_default: bool, against: str | None, pattern: str, shelf: Library
 ) -> tuple[list[Case], list[str]]:
     baseline = read_baseline(path)
     notes = []
@@ -176,7 +176,7 @@ def _cases(
     return cases, notes
 
 
-def _instance(shelf: Shelf, name: str, record: Record, path: Path) -> Instance:
+def _instance(shelf: Library, name: str, record: Record, path: Path) -> Instance:
     known = name in shelf.entries
     if not known or shelf.entry(name).instance != record.lines[name].instance:
         what = "another instance of that name" if known else "no such instance"

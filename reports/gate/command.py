@@ -82,7 +82,7 @@ def check(
     """
     from relocbench.generating import read_seeds
     from relocbench.instances.errors import InputError
-    from relocbench.instances.library.shelf import FOLDER
+    from relocbench.instances.library.library import FOLDER
     from relocbench.isolation import GIB
     from relocbench.reports.gate.checking import check as check_methods
     from relocbench.reports.gate.comparing import Rule

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from relocbench.formulations.proof import slack
 from relocbench.instances.instance import Instance
-from relocbench.instances.library.shelf import Shelf
+from relocbench.instances.library.library import Library
 from relocbench.methods import Selector
 from relocbench.runs import Row
 from relocbench.sweeps import Limits, Task, sweep
@@ -66,7 +66,7 @@ class Job:
     time_limit: float
 
 
-def measure(jobs: Sequence[Job], shelf: Shelf, *, memory_limit: int, processes: int = 1) -> list[Measured]:
+def measure(jobs: Sequence[Job], shelf: Library, *, memory_limit: int, processes: int = 1) -> list[Measured]:
     """Run methods on instances of a library."""
     rows: dict[tuple[str, str, int, float], Row] = {}
     for time_limit in sorted({job.time_limit for job in jobs}):
@@ -89,7 +89,7 @@ def measure(jobs: Sequence[Job], shelf: Shelf, *, memory_limit: int, processes: 
     return [_measured(job, rows, shelf) for job in jobs]
 
 
-def _measured(job: Job, rows: Mapping[tuple[str, str, int, float], Row], shelf: Shelf) -> Measured:
+def _measured(job: Job, rows: Mapping[tuple[str, str, int, float], Row], shelf: Library) -> Measured:
     method = str(job.selector)
     own = {
         name: [rows[method, instance.hash, seed, job.time_limit] for seed in job.seeds]

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from relocbench.instances.evaluation import checked_home, evaluate
-from relocbench.instances.groups import IntArray
 from relocbench.instances.instance import Instance
+from relocbench.instances.kernels.ragged import IntArray
 from relocbench.isolation import Worker, threads_of
 from relocbench.methods import Selector
 from relocbench.runs import Row

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from relocbench.instances.errors import InputError
 from relocbench.instances.instance import Instance
-from relocbench.instances.library.shelf import FOLDER, Shelf
+from relocbench.instances.library.library import FOLDER, Library
 from relocbench.isolation import MEMORY_LIMIT
 from relocbench.methods import Selector
 from relocbench.outside import find_method
@@ -88,7 +88,7 @@ def update(
     selectors = listed(method) or [find_method(name) for name in old.records]
     if not selectors:
         raise InputError(str(path), "expected a baseline with methods in it, or --method")
-    shelf = Shelf(library)
+    shelf = Library(library)
     conditions = [
         _conditions(selector, old.records.get(str(selector)), shelf, instances, seeds, time_limit)
         for selector in selectors
@@ -115,7 +115,7 @@ def update(
 def _conditions(
     selector: Selector,
     before: Record | None,
-    shelf: Shelf,
+    shelf: Library,
     pattern: str | None,
     seeds: Sequence[int] | None,
     time_limit: float | None,
@@ -133,13 +133,13 @@ def _conditions(
     )
 
 
-def _names(shelf: Shelf, pattern: str) -> list[str]:
+def _names(shelf: Library, pattern: str) -> list[str]:
     if not (names := shelf.names(pattern)):
         raise InputError("instances", f"expected a pattern of names in the library, got {pattern!r}")
     return names
 
 
-def _renewed(conditions: Record, measured: Measured, before: Record | None, shelf: Shelf) -> Renewed:
+def _renewed(conditions: Record, measured: Measured, before: Record | None, shelf: Library) -> Renewed:
     record = _record(conditions, measured)
     old = before.lines if before else {}
     # An instance that has changed under its name is another one.

@@ -12,10 +12,10 @@ import numpy as np
 from relocbench.generating import Plan, plan
 from relocbench.heuristics.reloc import snapshots
 from relocbench.instances.evaluation import evaluate
-from relocbench.instances.families import Value, family
-from relocbench.instances.groups import IntArray
+from relocbench.instances.generators.families import Value, family
 from relocbench.instances.instance import Instance
-from relocbench.instances.library.shelf import Entry, Shelf
+from relocbench.instances.kernels.ragged import IntArray
+from relocbench.instances.library.library import Entry, Library
 from relocbench.methods import select
 from relocbench.reports.paper.measures import BEST, STEPS, Case, Measured, Measures, carried, measured
 from relocbench.reports.paper.readings import CLUSTERS, READINGS, reloc
@@ -111,7 +111,7 @@ def run_evaluation(setup: Setup, folder: Path) -> Evaluation:
     cases = list(progress(_cases(setup, planner), _count(setup, planner), "generating"))
     servers = min(case.instance.n_servers for case in cases)
     clusters = [k for k in CLUSTERS if k <= servers]
-    shelf = Shelf()
+    shelf = Library()
     wanted = {case.instance.hash for case in cases}
     known = {entry.instance: entry for entry in shelf.entries.values() if entry.instance in wanted}
     rows = _run(setup, cases, clusters, known, Store(folder))
@@ -165,7 +165,7 @@ def _run(
 
 
 def _measured(
-    cases: Sequence[Case], rows: Sequence[Row], known: Mapping[str, Entry], shelf: Shelf
+    cases: Sequence[Case], rows: Sequence[Row], known: Mapping[str, Entry], shelf: Library
 ) -> Iterator[Measured]:
     by_instance: dict[str, list[Row]] = {}
     for row in rows:

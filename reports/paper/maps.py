@@ -9,8 +9,8 @@ import plotly.graph_objects as go
 from plotly.subplots import make_subplots
 
 from relocbench.instances.evaluation import evaluate
-from relocbench.instances.groups import IntArray, OffsetArray
 from relocbench.instances.instance import Instance
+from relocbench.instances.kernels.ragged import IntArray, OffsetArray
 from relocbench.reports.pages.figures import figure, points
 from relocbench.reports.pages.looks import BAD, REFERENCE
 from relocbench.reports.showing.map import home_colours

@@ -9,9 +9,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from relocbench.instances.evaluation import evaluate, mean_distance, use
-from relocbench.instances.groups import IntArray
+from relocbench.instances.files.atomic_write import written_whole
 from relocbench.instances.instance import Instance
-from relocbench.instances.writing import written_whole
+from relocbench.instances.kernels.ragged import IntArray
 from relocbench.reports.statistics import mean_interval
 
 Interval = tuple[float, float, float]

@@ -10,7 +10,7 @@ from relocbench.certifying import certify
 from relocbench.heuristics.reloc import snapshots
 from relocbench.instances.evaluation import evaluate
 from relocbench.instances.instance import Instance
-from relocbench.instances.library.shelf import Shelf
+from relocbench.instances.library.library import Library
 from relocbench.reports.pages.page import Page
 from relocbench.reports.pages.tables import Cell, Column, Table, Value
 from relocbench.reports.paper.claims import FAILS, HOLDS, IN_PART, Claim, claims
@@ -42,7 +42,7 @@ def write_page(found: Evaluation, setup: Setup, command: str, path: Path) -> lis
     facts: dict[str, object] = {
         "seeds": ", ".join(map(str, found.measures.seeds)),
         "instances": f"{len(found.cases)}, of which {found.from_library} have bound and homes from the library, "
-        f"version {Shelf().version}",
+        f"version {Library().version}",
         "time to certify": f"{setup.time_limit:g} s for each of the others",
         "data": "assignments.parquet beside this page; runs in the folder runs",
     }

@@ -9,9 +9,9 @@ from relocbench.formulations.certificates.certificate import Certificate
 from relocbench.formulations.certificates.verification import rounded_down, verify
 from relocbench.instances.errors import InputError
 from relocbench.instances.evaluation import Evaluation, checked_home, evaluate, mean_distance
-from relocbench.instances.groups import IntArray
 from relocbench.instances.instance import Instance
-from relocbench.instances.library.shelf import Shelf
+from relocbench.instances.kernels.ragged import IntArray
+from relocbench.instances.library.library import Library
 from relocbench.reports.pages.looks import name_of
 from relocbench.shelving import read_offer
 from relocbench.solving import solve
@@ -72,9 +72,9 @@ def from_file(path: Path, instance: Instance) -> tuple[Assignment, Known | None]
     return Assignment(instance, label, home), known
 
 
-def from_library(instance: Instance, shelf: Shelf | None = None) -> tuple[Assignment, Known] | None:
+def from_library(instance: Instance, shelf: Library | None = None) -> tuple[Assignment, Known] | None:
     """Return the best homes of the library and their bound, if the instance is there."""
-    shelf = shelf or Shelf()
+    shelf = shelf or Library()
     entry = next((one for one in shelf.entries.values() if one.instance == instance.hash), None)
     if entry is None:
         return None

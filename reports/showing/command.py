@@ -33,7 +33,7 @@ def run(
     Example: relocbench show library:paper-s10-3 --method reloc --out map.html --out map.png
     """
     from relocbench.instances.errors import InputError
-    from relocbench.instances.instance_file import read_instance
+    from relocbench.instances.instance_source import read_instance
     from relocbench.methods import select_many
     from relocbench.reports.pages.chromium import required
     from relocbench.reports.pages.needs import require

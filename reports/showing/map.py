@@ -7,7 +7,7 @@ import numpy as np
 import plotly.graph_objects as go
 
 from relocbench.instances.evaluation import use
-from relocbench.instances.groups import FloatArray
+from relocbench.instances.kernels.ragged import FloatArray
 from relocbench.reports.pages.figures import figure, points
 from relocbench.reports.pages.looks import BAD, REFERENCE, faded
 from relocbench.reports.showing.assignments import Assignment

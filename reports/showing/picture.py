@@ -6,7 +6,7 @@ from pathlib import Path
 
 from markupsafe import Markup
 
-from relocbench.instances.writing import written_whole
+from relocbench.instances.files.atomic_write import written_whole
 from relocbench.reports.pages.chromium import photograph
 from relocbench.reports.pages.page import plotly_script
 from relocbench.reports.showing.assignments import Assignment

@@ -9,7 +9,7 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from relocbench.instances.writing import written_whole
+from relocbench.instances.files.atomic_write import written_whole
 from relocbench.reports.statistics import FEWEST_FOR_INTERVAL, Paired, holm, mean_interval, paired
 from relocbench.reports.study.references import OPTIMUM, Reference
 from relocbench.reports.study.subjects import Subject

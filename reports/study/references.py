@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from relocbench.formulations.proof import slack
-from relocbench.instances.library.shelf import Shelf
+from relocbench.instances.library.library import Library
 from relocbench.methods import METHODS, Selector, select
 from relocbench.reports.study.subjects import Subject
 from relocbench.runs import Row
@@ -39,7 +39,7 @@ class Reference:
 
 def from_library(subjects: Iterable[Subject]) -> dict[str, Reference]:
     """Return what the library proves, by the instances' hashes."""
-    shelf = Shelf()
+    shelf = Library()
     entries = {entry.instance: entry for entry in shelf.entries.values()}
     found = {}
     for subject in subjects:

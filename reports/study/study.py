@@ -6,7 +6,7 @@ from pathlib import Path
 
 from relocbench.instances.errors import InputError
 from relocbench.instances.instance import Instance
-from relocbench.instances.library.shelf import Shelf
+from relocbench.instances.library.library import Library
 from relocbench.methods import refuse_absent, select_many
 from relocbench.reports.pages.needs import require
 from relocbench.reports.study.gaps import Gap, best_known, gaps_of, write_gaps
@@ -77,7 +77,7 @@ def conduct(subjects: Sequence[Subject], design: Design, out: Path, command: str
     from relocbench.reports.study.page import write_page
 
     results = run(subjects, design, out)
-    shelf = Shelf()
+    shelf = Library()
     library = {entry.instance: entry.objective for entry in shelf.entries.values()}
     every = [*results.rows, *results.proving]
     gaps = gaps_of(subjects, results.rows, results.references, best_known(every, library))

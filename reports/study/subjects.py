@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-from relocbench.instances.families import Cell, Value, family
+from relocbench.instances.generators.families import Cell, Value, family
 from relocbench.instances.instance import Instance
-from relocbench.instances.instance_file import instance_files, read_instance, read_instances, write_instance
-from relocbench.instances.library.shelf import Shelf
+from relocbench.instances.instance_source import instance_files, read_instance, read_instances, write_instance
+from relocbench.instances.library.library import Library
 
 # Small enough for a proof of the optimum within seconds, in every regime.
 DEFAULT_SMALL, DEFAULT_SMALL_SEEDS = (10, 15, 20), range(5)
@@ -119,4 +119,4 @@ def _known(instance: Instance, source: str, made_by: str | None = None) -> Subje
 
 @cache
 def _library() -> dict[str, str]:
-    return {entry.instance: name for name, entry in Shelf().entries.items()}
+    return {entry.instance: name for name, entry in Library().entries.items()}

@@ -20,8 +20,8 @@ def run(
 
     Example: relocbench spark compare huge --method reloc
     """
-    from relocbench.instances.instance_file import write_instance
-    from relocbench.instances.parquet_file import write_rows
+    from relocbench.instances.files.instance_parquet import write_rows
+    from relocbench.instances.instance_source import write_instance
     from relocbench.spark.local_copy import compare, read_local
 
     if out is not None:

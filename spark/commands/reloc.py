@@ -68,7 +68,7 @@ def run(
     Example: relocbench spark reloc topics --servers 1024 --k 64 --out huge
     """
     from relocbench.instances.errors import InputError
-    from relocbench.instances.field import FieldParameters
+    from relocbench.instances.generators.paper_generator import FieldParameters
     from relocbench.spark.fields import PAPER, topics_folder
     from relocbench.spark.full_scale import solve_field
     from relocbench.spark.homes import Reading

@@ -8,9 +8,9 @@ from relocbench.formulations.linearisation import linearise
 from relocbench.formulations.local_search import descend
 from relocbench.formulations.proof import OutOfTimeError
 from relocbench.instances.evaluation import evaluate
-from relocbench.instances.families import FAMILIES
-from relocbench.instances.groups import Groups
+from relocbench.instances.generators.families import FAMILIES
 from relocbench.instances.instance import Instance
+from relocbench.instances.kernels.ragged import Ragged
 from relocbench.solving import solve
 from tests.samples import KINDS, enumerable_instance, random_home, random_instance, scaled_delays
 
@@ -121,7 +121,7 @@ def test_a_server_that_holds_everything_to_the_last_bit_is_not_lost():
     for _ in range(40):
         clients = int(rng.integers(3, 6))
         spool = rng.integers(1, 12, clients) / 10
-        topics = Groups.of([[m] for m in range(clients)])
+        topics = Ragged.of([[m] for m in range(clients)])
         instance = Instance(
             cloud_delay=5.0,
             delay_per_km=0.1,
@@ -133,7 +133,7 @@ def test_a_server_that_holds_everything_to_the_last_bit_is_not_lost():
             client_y=np.zeros(clients),
             spool=spool,
             publishers=topics,
-            subscribers=Groups.of([[(m + 1) % clients] for m in range(clients)]),
+            subscribers=Ragged.of([[(m + 1) % clients] for m in range(clients)]),
         )
         result = solve(instance, "branch-price")
         assert result.evaluation.objective == pytest.approx(solve(instance, "enumerate").evaluation.objective)

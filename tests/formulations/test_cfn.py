@@ -9,7 +9,7 @@ from relocbench.formulations.cfn_levels import Levels
 from relocbench.formulations.cfn_process import Event, StuckError
 from relocbench.formulations.linearisation import linearise
 from relocbench.instances.evaluation import evaluate
-from relocbench.instances.families import family
+from relocbench.instances.generators.families import family
 from relocbench.solving import solve as run
 from tests.formulations.test_cpsat import assert_optimal, enumerable
 from tests.samples import KINDS, random_home, random_instance, worked_example

@@ -11,9 +11,9 @@ from relocbench.formulations.linearisation import linearise
 from relocbench.formulations.proof import slack
 from relocbench.formulations.rounding import lower_bound
 from relocbench.instances.evaluation import evaluate
-from relocbench.instances.families import family
-from relocbench.instances.groups import Groups
+from relocbench.instances.generators.families import family
 from relocbench.instances.instance import Instance
+from relocbench.instances.kernels.ragged import Ragged
 from relocbench.instances.solution import Solution
 from relocbench.solving import solve as run
 from tests.samples import KINDS, random_home, random_instance, worked_example
@@ -134,8 +134,8 @@ def test_a_load_that_is_rounded_to_nothing_does_not_limit_a_share(spool):
         client_x=np.zeros(3),
         client_y=np.zeros(3),
         spool=[spool, 1.0],
-        publishers=Groups.of([[0, 1], [2]]),
-        subscribers=Groups.of([[0, 1], [0]]),
+        publishers=Ragged.of([[0, 1], [2]]),
+        subscribers=Ragged.of([[0, 1], [0]]),
         client_server_delay=[[0, 1], [1, 0], [0, 1.2]],
         server_server_delay=[[0, 1], [1, 0]],
     )

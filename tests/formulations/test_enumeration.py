@@ -4,7 +4,7 @@ import pytest
 
 from relocbench.instances.errors import InputError
 from relocbench.instances.evaluation import evaluate
-from relocbench.instances.families import FAMILIES
+from relocbench.instances.generators.families import FAMILIES
 from relocbench.solving import solve
 from tests.samples import KINDS, enumerable_instance
 

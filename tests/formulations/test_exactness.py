@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from relocbench.formulations.proof import slack
-from relocbench.instances.families import FAMILIES
-from relocbench.instances.groups import Groups
+from relocbench.instances.generators.families import FAMILIES
+from relocbench.instances.kernels.ragged import Ragged
 from relocbench.methods import METHODS, select
 from relocbench.solving import solve
 from tests.samples import KINDS, enumerable_instance, relabelled, scaled_delays
@@ -91,8 +91,8 @@ def test_the_order_of_topics_and_members_does_not_matter(selector):
     shuffled = dataclasses.replace(
         instance,
         spool=instance.spool[order],
-        publishers=Groups.of([rng.permutation(instance.publishers[n]).tolist() for n in order]),
-        subscribers=Groups.of([rng.permutation(instance.subscribers[n]).tolist() for n in order]),
+        publishers=Ragged.of([rng.permutation(instance.publishers[n]).tolist() for n in order]),
+        subscribers=Ragged.of([rng.permutation(instance.subscribers[n]).tolist() for n in order]),
     )
     assert agree(optimum(shuffled, selector), least)
 

@@ -9,7 +9,7 @@ from relocbench.formulations.milp_basic import BasicModel
 from relocbench.formulations.milp_strong import StrongModel
 from relocbench.formulations.pulp_model import Arrays
 from relocbench.instances.evaluation import evaluate
-from relocbench.instances.families import family
+from relocbench.instances.generators.families import family
 from relocbench.solving import solve
 from tests.samples import random_home, random_instance
 

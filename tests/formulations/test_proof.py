@@ -4,7 +4,7 @@ import pytest
 from relocbench.formulations.proof import Proof
 from relocbench.instances.errors import InputError
 from relocbench.instances.evaluation import evaluate
-from relocbench.instances.nearest import nearest_server
+from relocbench.instances.nearest_server import nearest_server
 from tests.samples import random_home, random_instance
 
 INSTANCE = random_instance(9)

@@ -11,9 +11,9 @@ from relocbench.formulations.linearisation import linearise
 from relocbench.formulations.proof import Proof
 from relocbench.formulations.pyomo_solving import OutOfTimeError, Settings, run_highs, run_scip
 from relocbench.instances.evaluation import evaluate
-from relocbench.instances.families import family
-from relocbench.instances.groups import Groups
+from relocbench.instances.generators.families import family
 from relocbench.instances.instance import Instance
+from relocbench.instances.kernels.ragged import Ragged
 from relocbench.solving import solve
 from tests.samples import KINDS, random_home, random_instance, worked_example
 
@@ -55,8 +55,8 @@ def idle_beside_loaded() -> Instance:
         client_x=[0.0, 1.0],
         client_y=[0.0, 0.0],
         spool=[0.0],
-        publishers=Groups.of([[0, 1]]),
-        subscribers=Groups.of([[0, 1]]),
+        publishers=Ragged.of([[0, 1]]),
+        subscribers=Ragged.of([[0, 1]]),
         client_server_delay=[[0.0, 9.0], [9.0, 0.0]],
         server_server_delay=[[0.0, 4.0], [4.0, 0.0]],
     )
@@ -65,7 +65,7 @@ def idle_beside_loaded() -> Instance:
 def loaded_too(instance: Instance) -> Instance:
     """The same with a topic that loads the first client's home."""
     return dataclasses.replace(
-        instance, spool=[0.0, 3.0], publishers=Groups.of([[0, 1], [0]]), subscribers=Groups.of([[0, 1], []])
+        instance, spool=[0.0, 3.0], publishers=Ragged.of([[0, 1], [0]]), subscribers=Ragged.of([[0, 1], []])
     )
 
 
@@ -224,7 +224,7 @@ def test_scip_is_right_on_dense_instances_with_a_near_cloud():
         )
         between = rng.uniform(0, 3, (servers, servers))
         np.fill_diagonal(between, 0)
-        everybody = Groups.of([list(range(clients))] * 2)
+        everybody = Ragged.of([list(range(clients))] * 2)
         spool = rng.uniform(0.5, 2, 2)
         instance = Instance(
             storage=rng.uniform(0, 4, servers),

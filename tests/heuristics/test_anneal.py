@@ -7,11 +7,11 @@ import pytest
 from relocbench.heuristics.anneal import _near, _Search, anneal_among, solve
 from relocbench.instances.errors import InputError
 from relocbench.instances.evaluation import evaluate
-from relocbench.instances.families import FAMILIES
-from relocbench.instances.groups import Groups
+from relocbench.instances.generators.families import FAMILIES
+from relocbench.instances.incremental_state import State
 from relocbench.instances.instance import Instance
-from relocbench.instances.nearest import nearest_server
-from relocbench.instances.state import State
+from relocbench.instances.kernels.ragged import Ragged
+from relocbench.instances.nearest_server import nearest_server
 from tests.samples import KINDS, random_instance
 
 
@@ -74,7 +74,7 @@ def test_progress_is_told():
 
 def test_groups_are_moved_where_single_clients_cannot_leave():
     # Everybody sits on the farther server; whoever leaves alone pays for the way to the others, only all together gain.
-    members = Groups.of([list(range(6))])
+    members = Ragged.of([list(range(6))])
     instance = Instance(
         cloud_delay=5.0,
         delay_per_km=1.0,
@@ -98,7 +98,7 @@ def test_groups_are_moved_where_single_clients_cannot_leave():
 def test_a_batch_ends_however_large_the_groups_are(monkeypatch):
     monkeypatch.setattr("relocbench.heuristics.anneal.BATCH", 10**6)
     monkeypatch.setattr("relocbench.heuristics.anneal.LOOKS", 1)
-    everybody = Groups.of([list(range(3000))])
+    everybody = Ragged.of([list(range(3000))])
     instance = Instance(
         cloud_delay=5.0,
         delay_per_km=1.0,

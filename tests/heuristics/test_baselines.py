@@ -3,7 +3,7 @@ import pytest
 
 from relocbench.heuristics import nearest, otos, random_homes
 from relocbench.instances.evaluation import evaluate
-from relocbench.instances.families import FAMILIES
+from relocbench.instances.generators.families import FAMILIES
 from tests.heuristics.literal_reloc import Loads
 from tests.samples import random_instance, relabelled
 

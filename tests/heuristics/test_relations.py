@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from relocbench.heuristics.relations import most_related_by_factors, most_related_exactly, nmf_factors, svd_factors
-from relocbench.instances.families import FAMILIES
+from relocbench.instances.generators.families import FAMILIES
 from tests.samples import random_instance
 
 

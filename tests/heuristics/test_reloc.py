@@ -8,8 +8,8 @@ from relocbench.heuristics.reloc import Steps, relation_finder, run_clusters, sn
 from relocbench.heuristics.tasks import cluster_tasks
 from relocbench.instances.errors import InputError
 from relocbench.instances.evaluation import evaluate
-from relocbench.instances.families import FAMILIES
-from relocbench.instances.nearest import nearest_server
+from relocbench.instances.generators.families import FAMILIES
+from relocbench.instances.nearest_server import nearest_server
 from tests.heuristics.literal_reloc import reloc as literal_reloc
 from tests.samples import random_instance, relabelled
 

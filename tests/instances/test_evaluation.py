@@ -6,11 +6,11 @@ import pytest
 
 from relocbench.instances.errors import InputError
 from relocbench.instances.evaluation import evaluate
-from relocbench.instances.exact import evaluate_exact
-from relocbench.instances.families import FAMILIES
-from relocbench.instances.groups import Groups
-from relocbench.instances.literal import evaluate_literal
-from relocbench.instances.nearest import nearest_server
+from relocbench.instances.evaluation_exact import evaluate_exact
+from relocbench.instances.evaluation_literal import evaluate_literal
+from relocbench.instances.generators.families import FAMILIES
+from relocbench.instances.kernels.ragged import Ragged
+from relocbench.instances.nearest_server import nearest_server
 from tests.samples import KINDS, random_home, random_instance, relabelled, scaled_delays, worked_example
 
 COLUMNS = ("theta", "storage", "compute", "sent", "spread")
@@ -119,8 +119,8 @@ def test_order_of_topics_and_members_changes_no_cost(seed):
     shuffled = dataclasses.replace(
         instance,
         spool=instance.spool[order],
-        publishers=Groups.of([rng.permutation(instance.publishers[n].tolist()).tolist() for n in order.tolist()]),
-        subscribers=Groups.of([rng.permutation(instance.subscribers[n].tolist()).tolist() for n in order.tolist()]),
+        publishers=Ragged.of([rng.permutation(instance.publishers[n].tolist()).tolist() for n in order.tolist()]),
+        subscribers=Ragged.of([rng.permutation(instance.subscribers[n].tolist()).tolist() for n in order.tolist()]),
     )
     assert evaluate_exact(shuffled, home).objective == evaluate_exact(instance, home).objective
 

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 from relocbench.instances.errors import InputError
-from relocbench.instances.families import FAMILIES
-from relocbench.instances.groups import Groups
+from relocbench.instances.generators.families import FAMILIES
 from relocbench.instances.instance import PUBLISHES, SUBSCRIBES, Instance
-from relocbench.instances.nearest import nearest_server
+from relocbench.instances.kernels.ragged import Ragged
+from relocbench.instances.nearest_server import nearest_server
 from tests.samples import KINDS, random_instance, worked_example
 
 
@@ -48,7 +48,7 @@ def test_pickling_keeps_content_and_protection():
 )
 def test_groups_that_are_no_lists_are_refused(start, item):
     with pytest.raises(InputError, match="expected"):
-        Groups(np.array(start, np.int64), np.array(item))
+        Ragged(np.array(start, np.int64), np.array(item))
 
 
 @pytest.mark.parametrize("seed", range(2 * len(KINDS)))
@@ -104,9 +104,9 @@ class TestHash:
             {"client_x": [1.0, 2.0, 9.0, 12.0]},
             {"client_y": [0.0, 0.0, 0.0, 1.0]},
             {"spool": [8.0, 7.0]},
-            {"publishers": Groups.of([[1, 0, 2], [2]])},
-            {"publishers": Groups.of([[0, 1], [2, 2 - 1]])},
-            {"subscribers": Groups.of([[3], [0]])},
+            {"publishers": Ragged.of([[1, 0, 2], [2]])},
+            {"publishers": Ragged.of([[0, 1], [2, 2 - 1]])},
+            {"subscribers": Ragged.of([[3], [0]])},
             {"client_server_delay": np.zeros((4, 2))},
             {"server_server_delay": np.zeros((2, 2))},
         ]
@@ -132,14 +132,14 @@ class TestHash:
         ({"client_x": ["a", "b"]}, "clients.x: expected numbers, got ['a', 'b']"),
         ({"client_x": []}, "clients.x: expected at least one entry, got none"),
         ({"spool": [1.0, math.inf]}, "topics[1].spool: expected a number from 0 to 1e+12, got inf"),
-        ({"publishers": Groups.of([[0, 4], [2]])}, "topics[0].publishers[1]: expected a client from 0 to 3, got 4"),
-        ({"publishers": Groups.of([[0, 1], [2, 3, 2]])}, "topics[1].publishers[2]: client 2 is listed twice"),
+        ({"publishers": Ragged.of([[0, 4], [2]])}, "topics[0].publishers[1]: expected a client from 0 to 3, got 4"),
+        ({"publishers": Ragged.of([[0, 1], [2, 3, 2]])}, "topics[1].publishers[2]: client 2 is listed twice"),
         (
-            {"publishers": Groups.of([[], [2]]), "subscribers": Groups.of([[], [3]])},
+            {"publishers": Ragged.of([[], [2]]), "subscribers": Ragged.of([[], [3]])},
             "topics[0]: expected a publisher or a subscriber, got neither",
         ),
         (
-            {"publishers": Groups.of([[0]])},
+            {"publishers": Ragged.of([[0]])},
             "topics: expected publishers and subscribers for every topic, got 1 and 2 lists",
         ),
         (

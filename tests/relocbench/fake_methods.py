@@ -10,7 +10,7 @@ import time
 import numpy as np
 
 from relocbench.instances.evaluation import evaluate
-from relocbench.instances.nearest import nearest_server
+from relocbench.instances.nearest_server import nearest_server
 from relocbench.instances.solution import Solution
 from relocbench.methods import Method, Selector
 from relocbench.solving import solve

@@ -8,10 +8,10 @@ from relocbench.certifying import certify
 from relocbench.formulations.certificates.verification import verify
 from relocbench.formulations.enumeration import solve as enumerate_all
 from relocbench.instances.evaluation import evaluate
-from relocbench.instances.families import FAMILIES
-from relocbench.instances.instance_file import write_instance
+from relocbench.instances.generators.families import FAMILIES
+from relocbench.instances.instance_source import write_instance
 from relocbench.solving import solve, warm_up
-from tests.instances.bad_files import run_command
+from tests.instances.files.bad_files import run_command
 from tests.samples import KINDS, enumerable_instance, scaled_delays
 
 

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from relocbench.instances.families import FAMILIES
-from relocbench.instances.instance_file import read_instance, read_instances
-from relocbench.instances.solution_file import read_solution
+from relocbench.instances.files.solution_file import read_solution
+from relocbench.instances.generators.families import FAMILIES
+from relocbench.instances.instance_source import read_instance, read_instances
 from relocbench.methods import METHODS
 from relocbench.version import __version__
 from tests.relocbench.fake_methods import fake

@@ -3,8 +3,8 @@ from pathlib import Path
 import pytest
 
 from relocbench.cross_check import compare, cross_check, default_instances, exact_methods
-from relocbench.instances.families import FAMILIES
-from relocbench.instances.instance_file import read_instance
+from relocbench.instances.generators.families import FAMILIES
+from relocbench.instances.instance_source import read_instance
 from relocbench.methods import METHODS, select
 from relocbench.runs import Row, Run, row_of
 from relocbench.sweeps import Limits

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from relocbench.instances.evaluation import evaluate
-from relocbench.instances.families import FAMILIES
+from relocbench.instances.generators.families import FAMILIES
 from relocbench.methods import METHODS, select
 from relocbench.solving import solve
 from tests.samples import KINDS, enumerable_instance, random_instance

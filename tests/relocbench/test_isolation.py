@@ -10,7 +10,7 @@ import pytest
 
 from relocbench import isolation
 from relocbench.instances.evaluation import evaluate
-from relocbench.instances.families import FAMILIES
+from relocbench.instances.generators.families import FAMILIES
 from relocbench.isolation import Worker, run_isolated
 from relocbench.methods import select
 from relocbench.solving import solve

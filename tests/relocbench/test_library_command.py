@@ -9,15 +9,15 @@ import pytest
 from relocbench.formulations.certificates.certificate import read_certificate, write_certificate
 from relocbench.formulations.certificates.verification import verify
 from relocbench.instances.evaluation import evaluate
-from relocbench.instances.instance_file import write_instance
-from relocbench.instances.library.shelf import Shelf
-from relocbench.instances.solution_file import StoredSolution, write_solution
+from relocbench.instances.files.solution_file import StoredSolution, write_solution
+from relocbench.instances.instance_source import write_instance
+from relocbench.instances.library.library import Library
 from relocbench.methods import METHODS
 from relocbench.shelving import check
 from relocbench.solving import solve
-from tests.instances.bad_files import run_command
+from tests.instances.files.bad_files import run_command
 
-LIBRARY = Shelf()
+LIBRARY = Library()
 # `library check` goes through all of them; this one's proof alone takes half a minute.
 SLOW = "small-overloaded-m15-l4-0"
 QUICK = [*LIBRARY.names("tiny-*"), *LIBRARY.names("small-*"), "paper-s1-0", "paper-s10-3"]
@@ -35,7 +35,7 @@ def test_certificates_are_proofs_and_give_the_lines_of_the_index(name):
 @pytest.fixture
 def shelf(tmp_path):
     """A library of two entries, which tests may change."""
-    made = Shelf(tmp_path / "library")
+    made = Library(tmp_path / "library")
     made.folder.mkdir()
     for name in (NAME, OTHER):
         for path in (LIBRARY.instance_path(name), LIBRARY.certificate_path(name)):
@@ -71,7 +71,7 @@ def store(shelf, certificate):
     assert (code, err) == (0, "")
     for name in (f"{NAME}.json.gz", f"{NAME}.certificate.json.gz"):
         shutil.copy(folder / name, shelf.folder)
-    shelf.put(Shelf(folder).entry(NAME))
+    shelf.put(Library(folder).entry(NAME))
 
 
 def improve(shelf, offer, *more):
@@ -131,12 +131,12 @@ def test_what_is_better_replaces_the_entry(shelf, best, worse, better):
     code, answer, err = improve(shelf, best, "--by", "a new idea")
     assert (code, err) == (0, "")
     assert (answer["better"], answer["version"]) == (better, version + 1)
-    known, now = LIBRARY.entry(NAME), Shelf(shelf.folder).entry(NAME)
+    known, now = LIBRARY.entry(NAME), Library(shelf.folder).entry(NAME)
     assert (now.exact_objective, now.exact_bound) == (known.exact_objective, known.exact_bound)
     assert (now.status, now.gap) == (known.status, known.gap)
     assert now.homes_by == ("a new idea" if "homes" in better else "an older try")
     assert now.bound_by == ("a new idea" if "bound" in better else "an older try")
-    assert is_whole(Shelf(shelf.folder))
+    assert is_whole(Library(shelf.folder))
 
 
 def test_the_better_half_of_each_side_is_kept(shelf, best):
@@ -148,7 +148,7 @@ def test_the_better_half_of_each_side_is_kept(shelf, best):
     assert mixed.bound == best.bound
     verdict = verify(LIBRARY.read(NAME), mixed)
     assert verdict.status == "optimal"
-    assert is_whole(Shelf(shelf.folder))
+    assert is_whole(Library(shelf.folder))
 
 
 def solution(certificate, bound=None):
@@ -161,11 +161,11 @@ def test_homes_of_a_solution_replace_worse_ones_and_its_bound_stays_a_claim(shel
     optimum = LIBRARY.entry(NAME).objective
     code, answer, _ = improve(shelf, solution(best, optimum))
     assert (code, answer["better"]) == (0, ["homes", "claim"])
-    now = Shelf(shelf.folder).entry(NAME)
+    now = Library(shelf.folder).entry(NAME)
     assert now.exact_objective == LIBRARY.entry(NAME).exact_objective
     assert now.bound < optimum * 0.91
     assert (now.status, now.claimed.bound, now.claimed.by) == ("feasible", optimum, "branch-price, seed 3")
-    assert is_whole(Shelf(shelf.folder))
+    assert is_whole(Library(shelf.folder))
     assert f"({optimum:.8g} claimed)" in run_command("library", "list", "--directory", shelf.folder)[1]
     assert (
         f"{optimum} (branch-price, seed 3; no certificate)"

@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 
 from relocbench.instances.errors import InputError
-from relocbench.instances.families import FAMILIES
-from relocbench.instances.nearest import nearest_server
+from relocbench.instances.generators.families import FAMILIES
+from relocbench.instances.nearest_server import nearest_server
 from relocbench.isolation import Worker
 from relocbench.outside import find_method
 from relocbench.solving import solve
-from tests.instances.bad_files import run_command
+from tests.instances.files.bad_files import run_command
 from tests.reports.gate import heuristics
 
 INSTANCE = FAMILIES["tiny"].cells({"regime": "scarce", "shape": "roles"})[0].build(0)

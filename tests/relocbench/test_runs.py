@@ -9,7 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from relocbench.instances.errors import InputError
-from relocbench.instances.families import FAMILIES
+from relocbench.instances.generators.families import FAMILIES
 from relocbench.methods import select
 from relocbench.runs import SCHEMA, Row, Run, Store, gap, read, row_of
 from relocbench.sweeps import Limits, Task, group_of, summarise, sweep

@@ -11,7 +11,7 @@ SCRIPT = """
 import sys
 from relocbench.methods import select
 from relocbench.solving import solve, warm_up
-from relocbench.instances.families import FAMILIES
+from relocbench.instances.generators.families import FAMILIES
 
 def compiled():
     found = {}

@@ -7,10 +7,10 @@ import pytest
 
 import relocbench
 from relocbench.formulations.certificates.certificate import SplitClient, write_certificate
-from relocbench.instances.exact import evaluate_exact
-from relocbench.instances.instance_file import write_instance
+from relocbench.instances.evaluation_exact import evaluate_exact
+from relocbench.instances.instance_source import write_instance
 from tests.formulations.certificates.duals import Costs, certificate_for
-from tests.instances.bad_files import run_command
+from tests.instances.files.bad_files import run_command
 from tests.samples import enumerable_instance
 
 INSTANCE = enumerable_instance(8, most=260, least_servers=2)

@@ -10,7 +10,7 @@ from typer.testing import CliRunner
 
 from relocbench.cli import app
 from relocbench.instances.errors import InputError
-from relocbench.instances.social import FollowerGraph
+from relocbench.instances.files.follower_graph import FollowerGraph
 from relocbench.spark import edges as spark_edges
 from relocbench.spark.arranging import Filters, arrange, arranged
 from relocbench.spark.blocks import SCHEMA, packed

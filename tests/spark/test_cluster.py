@@ -8,8 +8,8 @@ import sysconfig
 import pytest
 
 from relocbench.generating import generate
-from relocbench.instances.instance_file import instance_files, read_instance
-from relocbench.instances.parquet_file import write_rows
+from relocbench.instances.files.instance_parquet import write_rows
+from relocbench.instances.instance_source import instance_files, read_instance
 from relocbench.methods import select
 from relocbench.runs import Store, read
 from relocbench.spark.local_copy import compare

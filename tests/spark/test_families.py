@@ -3,8 +3,8 @@ import json
 import pytest
 
 from relocbench.generating import plan
-from relocbench.instances.instance_file import read_instance
-from relocbench.instances.parquet_file import write_rows
+from relocbench.instances.files.instance_parquet import write_rows
+from relocbench.instances.instance_source import read_instance
 
 
 @pytest.mark.parametrize("family", ["paper", "tiny"])

@@ -10,9 +10,9 @@ from typer.testing import CliRunner
 from relocbench.cli import app
 from relocbench.instances.errors import InputError
 from relocbench.instances.evaluation import evaluate
-from relocbench.instances.field import FieldParameters
-from relocbench.instances.seeds import stream
-from relocbench.instances.social import synthetic_follower_graph
+from relocbench.instances.files.follower_graph import synthetic_follower_graph
+from relocbench.instances.generators.paper_generator import FieldParameters
+from relocbench.instances.kernels.random_streams import stream
 from relocbench.spark import fields
 from relocbench.spark.arranging import Filters, arrange
 from relocbench.spark.full_scale import evaluate_folder, solve_field

@@ -5,8 +5,8 @@ import sys
 import pytest
 
 from relocbench.cli import main
-from relocbench.instances.families import FAMILIES
-from relocbench.instances.instance_file import write_instance
+from relocbench.instances.generators.families import FAMILIES
+from relocbench.instances.instance_source import write_instance
 from relocbench.methods import select
 from relocbench.runs import Store, read
 from relocbench.spark.sweeping import missing, sweep

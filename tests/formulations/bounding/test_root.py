@@ -6,8 +6,8 @@ from relocbench.formulations.bounding.client_graph import client_graph
 from relocbench.formulations.bounding.root import Root
 from relocbench.formulations.enumeration import solve as enumerate_all
 from relocbench.instances.evaluation import evaluate
-from relocbench.instances.families import FAMILIES
-from relocbench.instances.nearest import nearest_server
+from relocbench.instances.generators.families import FAMILIES
+from relocbench.instances.nearest_server import nearest_server
 
 
 def rise(instance, steps):

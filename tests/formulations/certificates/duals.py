@@ -21,7 +21,7 @@ from relocbench.formulations.certificates.certificate import (
 from relocbench.formulations.certificates.states import State, cases, root, theta_range
 from relocbench.formulations.certificates.whole_problem import WholeProblem, whole
 from relocbench.instances.evaluation import evaluate
-from relocbench.instances.exact import evaluate_exact
+from relocbench.instances.evaluation_exact import evaluate_exact
 from relocbench.instances.instance import Instance
 from tests.formulations.certificates.best_duals import BestDual
 from tests.samples import KINDS, enumerable_instance

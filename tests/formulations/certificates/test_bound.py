@@ -13,7 +13,7 @@ from relocbench.formulations.certificates.states import ONE, State, restricted, 
 from relocbench.formulations.certificates.whole_problem import WholeProblem, rounded_delays, rounded_weights
 from relocbench.formulations.linearisation import linearise
 from relocbench.instances.errors import InputError
-from relocbench.instances.exact import evaluate_exact
+from relocbench.instances.evaluation_exact import evaluate_exact
 from tests.formulations.certificates.best_duals import BestDual
 from tests.formulations.certificates.duals import (
     Costs,

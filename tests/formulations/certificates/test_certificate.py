@@ -25,9 +25,9 @@ from relocbench.formulations.certificates.certificate import (
 from relocbench.formulations.certificates.packing import Packed, from_json, packed, to_json, unpacked
 from relocbench.formulations.certificates.verification import verify
 from relocbench.instances.errors import InputError
-from relocbench.instances.exact import evaluate_exact
+from relocbench.instances.evaluation_exact import evaluate_exact
 from tests.formulations.certificates.duals import Costs, certificate_for, instances_of_every_kind
-from tests.instances.bad_files import mutated_bytes, mutated_json
+from tests.instances.files.bad_files import mutated_bytes, mutated_json
 from tests.samples import KINDS, random_instance
 
 

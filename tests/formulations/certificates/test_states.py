@@ -7,7 +7,7 @@ from relocbench.formulations.certificates.certificate import SplitClient, SplitS
 from relocbench.formulations.certificates.states import THETA_BITS, cases, restricted, root, theta_range
 from relocbench.formulations.certificates.whole_problem import WholeProblem
 from relocbench.instances.errors import InputError
-from relocbench.instances.exact import evaluate_exact
+from relocbench.instances.evaluation_exact import evaluate_exact
 from tests.formulations.certificates.duals import Costs, instances_of_every_kind, random_split, random_state
 from tests.samples import worked_example
 

@@ -14,7 +14,7 @@ from relocbench.formulations.certificates.certificate import Certificate, SplitC
 from relocbench.formulations.certificates.states import cases, root
 from relocbench.formulations.certificates.verification import Verdict, cost, rounded_down, verify
 from relocbench.formulations.certificates.whole_problem import WholeProblem
-from relocbench.instances.exact import evaluate_exact
+from relocbench.instances.evaluation_exact import evaluate_exact
 from tests.formulations.certificates.duals import (
     Costs,
     certificate_for,
@@ -26,7 +26,14 @@ from tests.samples import KINDS, enumerable_instance, random_home, random_instan
 
 OURS = {"instances", "heuristics", "formulations", "relocbench", "spark", "reports"}
 # Data classes and readers of files, and what was written for the verifier alone.
-READERS = {"checks", "errors", "groups", "instance", "json_fields", "writing"}
+READERS = {
+    "checks",
+    "errors",
+    "files.atomic_write",
+    "files.json_fields",
+    "instance",
+    "kernels.ragged",
+}
 WRITTEN_FOR_IT = {"bound", "certificate", "packing", "states", "whole_problem"}
 
 

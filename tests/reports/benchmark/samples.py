@@ -1,6 +1,6 @@
 """Rows of a benchmark that nobody had to run."""
 
-from relocbench.instances.families import FAMILIES
+from relocbench.instances.generators.families import FAMILIES
 from relocbench.runs import Row, Run, row_of
 from relocbench.verifying import Outcome, gap
 

@@ -1,5 +1,5 @@
 from relocbench.cross_check import wrong_answers
-from relocbench.instances.library.shelf import Shelf
+from relocbench.instances.library.library import Library
 from relocbench.reports.benchmark.judging import judge
 from relocbench.reports.benchmark.reproducing import command_of
 from relocbench.runs import Run, row_of
@@ -25,7 +25,7 @@ def test_another_seed_of_the_same_method_shows_a_wrong_answer_as_well():
 
 
 def test_the_library_shows_a_wrong_answer_that_no_method_does():
-    shelf = Shelf()
+    shelf = Library()
     entry = shelf.entry("small-scarce-m10-l3-0")
     instance = shelf.read(entry.name)
 

@@ -4,8 +4,8 @@ import os
 
 import numpy as np
 
-from relocbench.instances.nearest import nearest_server
-from relocbench.instances.state import State
+from relocbench.instances.incremental_state import State
+from relocbench.instances.nearest_server import nearest_server
 
 
 def worsened(instance, *, seed, time_limit, by: float = 0.0, spread: float = 0.0):

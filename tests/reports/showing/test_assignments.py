@@ -5,9 +5,9 @@ from pathlib import Path
 import pytest
 
 from relocbench.instances.errors import InputError
-from relocbench.instances.families import FAMILIES
-from relocbench.instances.library.shelf import Shelf
-from relocbench.instances.solution_file import write_solution
+from relocbench.instances.files.solution_file import write_solution
+from relocbench.instances.generators.families import FAMILIES
+from relocbench.instances.library.library import Library
 from relocbench.reports.showing.assignments import from_file, from_library, gather
 from relocbench.solving import solve
 
@@ -16,21 +16,21 @@ NAME = "small-scarce-m10-l3-0"
 
 @pytest.fixture(scope="module")
 def instance():
-    return Shelf().read(NAME)
+    return Library().read(NAME)
 
 
 def test_an_instance_of_the_library_comes_with_its_certified_homes(instance):
     found, known = gather(instance, [], [], 0, 1.0)
     assert [one.label for one in found] == ["optimal (library)"]
-    assert found[0].cost.objective == pytest.approx(Shelf().entry(NAME).objective)
+    assert found[0].cost.objective == pytest.approx(Library().entry(NAME).objective)
     assert known.optimal
-    assert known.bound == Shelf().entry(NAME).bound
+    assert known.bound == Library().entry(NAME).bound
 
 
 def test_solutions_certificates_and_methods_are_shown_in_the_order_given(instance, tmp_path):
     path = tmp_path / "sol.json"
     write_solution(solve(instance, "reloc", seed=3).stored(), path)
-    certificate = Shelf().certificate_path(NAME)
+    certificate = Library().certificate_path(NAME)
     found, known = gather(instance, [path, certificate], ["nearest"], 0, 1.0)
     assert [one.label for one in found] == [
         "optimal (library)",
@@ -49,10 +49,10 @@ def test_without_anything_clients_go_to_the_nearest_server():
 
 
 def test_a_certificate_of_another_instance_or_that_proves_nothing_is_not_believed(instance, tmp_path):
-    other = Shelf().certificate_path("small-scarce-m15-l4-0")
+    other = Library().certificate_path("small-scarce-m15-l4-0")
     with pytest.raises(InputError, match="expected a certificate of the instance given"):
         from_file(other, instance)
-    content = json.loads(gzip.decompress(Shelf().certificate_path(NAME).read_bytes()))
+    content = json.loads(gzip.decompress(Library().certificate_path(NAME).read_bytes()))
     content["claim"] *= 2
     false = tmp_path / "false.json"
     false.write_text(json.dumps(content))

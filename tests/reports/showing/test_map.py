@@ -3,8 +3,8 @@ import dataclasses
 import numpy as np
 import pytest
 
-from relocbench.instances.families import FAMILIES
-from relocbench.instances.nearest import nearest_server
+from relocbench.instances.generators.families import FAMILIES
+from relocbench.instances.nearest_server import nearest_server
 from relocbench.reports.showing import map as maps
 from relocbench.reports.showing.assignments import Assignment
 from relocbench.reports.showing.map import draw_map, home_colours, use

@@ -1,13 +1,13 @@
 """Rows and gaps that nobody had to run."""
 
 from relocbench.instances.instance import Instance
-from relocbench.instances.library.shelf import Shelf
+from relocbench.instances.library.library import Library
 from relocbench.reports.study.gaps import Gap
 from relocbench.runs import Row
 
 
 def library_instance(name="tiny-loose-plain-0") -> Instance:
-    return Shelf().read(name)
+    return Library().read(name)
 
 
 def row(instance, selector, objective, *, bound=None, status="feasible", seed=0, **more):

@@ -1,4 +1,4 @@
-from relocbench.instances.library.shelf import Shelf
+from relocbench.instances.library.library import Library
 from relocbench.reports.study.references import (
     BOUND,
     OPTIMUM,
@@ -18,10 +18,10 @@ INSTANCE = library_instance()
 def test_the_library_gives_optima_and_certified_bounds():
     optimal, open_ = Subject(INSTANCE, ""), Subject(library_instance("paper-s10-0"), "")
     told = from_library([optimal, open_, *of_family("tiny", [7], {"regime": "loose", "shape": "plain"})])
-    entry = Shelf().entry("paper-s10-0")
+    entry = Library().entry("paper-s10-0")
     assert len(told) == 2
     assert told[INSTANCE.hash].kind == OPTIMUM
-    assert told[INSTANCE.hash].value == Shelf().entry("tiny-loose-plain-0").objective
+    assert told[INSTANCE.hash].value == Library().entry("tiny-loose-plain-0").objective
     assert (told[entry.instance].kind, told[entry.instance].value) == (BOUND, entry.bound)
 
 

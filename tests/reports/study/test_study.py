@@ -10,7 +10,7 @@ import pytest
 import relocbench
 from relocbench.cli import main
 from relocbench.instances.errors import InputError
-from relocbench.instances.instance_file import read_instance
+from relocbench.instances.instance_source import read_instance
 from relocbench.reports.study.gaps import SCHEMA
 from tests.samples import worked_example
 

@@ -3,7 +3,7 @@ from collections import Counter
 import pytest
 
 from relocbench.instances.errors import InputError
-from relocbench.instances.instance_file import write_instance
+from relocbench.instances.instance_source import write_instance
 from relocbench.reports.study import subjects
 from tests.samples import worked_example
 

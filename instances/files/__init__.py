@@ -1,0 +1,1 @@
+"""Files: instances, solutions, edge lists and places, each format in one module."""

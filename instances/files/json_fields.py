@@ -1,0 +1,219 @@
+"""Reading JSON that somebody else wrote: every surprise becomes one line that names the file and the field."""
+
+import gzip
+import json
+import sys
+import zlib
+from collections import Counter
+from collections.abc import Collection
+from io import BufferedIOBase
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from relocbench.instances.checks import text
+from relocbench.instances.errors import InputError, reason, shown
+from relocbench.instances.kernels.ragged import FloatArray
+
+# Uncompressed. The parsed form takes some ten times as much memory; larger instances belong into Parquet.
+LARGEST_JSON = 1 << 30
+
+
+class Fields:
+    """The fields of one JSON object, handed out by type.
+
+    Parameters
+    ----------
+    values
+        The object, as parsed.
+    label
+        How errors call it: ``servers``, ``topics[3]``, or nothing for the whole file.
+    known
+        The fields it may have; any other is refused, since it is most likely a misspelt one.
+    """
+
+    def __init__(self, values: object, label: str, known: Collection[str]) -> None:
+        if not isinstance(values, dict):
+            raise InputError(label, f"expected an object, got {shown(values)}")
+        self._values: dict[str, Any] = values
+        self._label = label
+        for name in values:
+            if name not in known:
+                raise InputError(self.label(_brief(name)), f"unknown field; expected one of {', '.join(known)}")
+
+    def __contains__(self, name: str) -> bool:
+        return self._values.get(name) is not None
+
+    def label(self, name: str) -> str:
+        """Return the full name of a field."""
+        return _joined(self._label, name)
+
+    def value(self, name: str) -> Any:
+        """Return a field of whatever type."""
+        if name not in self._values:
+            raise InputError(self.label(name), "is missing")
+        return self._values[name]
+
+    def text(self, name: str) -> str:
+        """Return a string."""
+        return text(self.label(name), self.value(name))
+
+    def number(self, name: str) -> float:
+        """Return a finite number."""
+        return float(_floats([self.value(name)], self.label(name))[0])
+
+    def integer(self, name: str) -> int:
+        """Return a whole number that fits 64 bits."""
+        return int(whole_numbers([self.value(name)], self.label(name))[0])
+
+    def entries(self, name: str) -> list[Any]:
+        """Return a list of whatever."""
+        value = self.value(name)
+        if not isinstance(value, list):
+            raise InputError(self.label(name), f"expected a list, got {shown(value)}")
+        return value
+
+    def numbers(self, name: str) -> FloatArray:
+        """Return a list of finite numbers."""
+        return _floats(self.entries(name), f"{self.label(name)}[{{}}]")
+
+    def integers(self, name: str) -> npt.NDArray[np.int64]:
+        """Return a list of whole numbers."""
+        return whole_numbers(self.entries(name), f"{self.label(name)}[{{}}]")
+
+    def matrix(self, name: str) -> FloatArray:
+        """Return a list of lists of numbers, all of one length."""
+        rows = self.entries(name)
+        for index, row in enumerate(rows):
+            if not isinstance(row, list):
+                raise InputError(f"{self.label(name)}[{index}]", f"expected a list, got {shown(row)}")
+            if len(row) != len(rows[0]):
+                raise InputError(f"{self.label(name)}[{index}]", f"expected {len(rows[0])} numbers, got {len(row)}")
+        arrays = [_floats(row, f"{self.label(name)}[{i}][{{}}]") for i, row in enumerate(rows)]
+        return np.array(arrays) if arrays else np.empty((0, 0))
+
+
+def _floats(values: list[Any], entry: str) -> FloatArray:
+    """Return a list as floats; ``entry`` is the name of an element with ``{}`` for its index."""
+    if not set(map(type, values)) <= {int, float}:
+        where = next(i for i, value in enumerate(values) if type(value) not in (int, float))
+        raise InputError(entry.format(where), f"expected a number, got {shown(values[where])}")
+    try:
+        array = np.array(values, np.float64)
+    except OverflowError:
+        where = next(i for i, value in enumerate(values) if abs(value) > sys.float_info.max)
+        raise InputError(entry.format(where), f"expected a finite number, got {shown(values[where])}") from None
+    if not np.isfinite(array).all():
+        where = int(np.flatnonzero(~np.isfinite(array))[0])
+        raise InputError(entry.format(where), f"expected a finite number, got {shown(values[where])}")
+    return array
+
+
+def whole_numbers(values: list[Any], entry: str) -> npt.NDArray[np.int64]:
+    """Return a list as integers; ``entry`` is the name of an element with ``{}`` for its index."""
+    if not set(map(type, values)) <= {int}:
+        where = next(i for i, value in enumerate(values) if type(value) is not int)
+        raise InputError(entry.format(where), f"expected a whole number, got {shown(values[where])}")
+    try:
+        return np.array(values, np.int64)
+    except OverflowError:
+        where = next(i for i, value in enumerate(values) if not -(2**63) <= value < 2**63)
+        problem = f"expected a whole number that fits 64 bits, got {shown(values[where])}"
+        raise InputError(entry.format(where), problem) from None
+
+
+def read_object(path: Path, wanted: str, known: Collection[str]) -> Fields:
+    """Read a JSON file (``.gz`` too) that must be an object of the given format."""
+    try:
+        with gzip.open(path) if path.suffix == ".gz" else path.open("rb") as file:
+            raw = _read_limited(file)
+        values = _parsed(raw.decode("utf-8-sig"))
+    except (OSError, EOFError, zlib.error) as error:
+        raise InputError("", f"cannot be read ({reason(error)})") from error
+    except UnicodeDecodeError as error:
+        byte = error.object[error.start]
+        raise InputError("", f"expected UTF-8 text, got byte {byte:#04x} at {error.start}") from error
+    except json.JSONDecodeError as error:
+        if not raw:
+            raise InputError("", "expected JSON, the file is empty") from error
+        place = f"line {error.lineno}, column {error.colno}"
+        raise InputError("", f"not JSON at {place}: {error.msg} (is the file whole?)") from error
+    except RecursionError:
+        raise InputError("", "expected an object, got lists or objects nested too deeply") from None
+    except MemoryError:
+        raise InputError("", "too large for the memory of this machine") from None
+    if not isinstance(values, dict):
+        raise InputError("", f'expected an object with "format": "{wanted}", got {shown(values)}')
+    found = values.get("format")
+    if found != wanted:
+        problem = "it is missing" if "format" not in values else f"got {shown(found)}"
+        raise InputError("format", f'expected "{wanted}", {problem}')
+    return Fields(values, "", known)
+
+
+def _read_limited(file: BufferedIOBase) -> bytes:
+    # Piece by piece: asked for the limit at once, Python would set that much memory aside for the smallest file.
+    pieces: list[bytes] = []
+    size = 0
+    while piece := file.read(1 << 20):
+        pieces.append(piece)
+        size += len(piece)
+        if size > LARGEST_JSON:
+            raise InputError("", f"expected at most {LARGEST_JSON >> 20} MiB of JSON, got more; use Parquet")
+    return b"".join(pieces)
+
+
+def _parsed(content: str) -> Any:
+    """Parse JSON; numbers that no field may hold (NaN, 1e999) stay in, for the field's own check to refuse by name."""
+    repeated: list[tuple[dict[str, Any], str]] = []
+
+    def collect(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        values = dict(pairs)
+        if len(values) != len(pairs):
+            repeated.append((values, Counter(name for name, _ in pairs).most_common(1)[0][0]))
+        return values
+
+    try:
+        parsed = json.loads(content, object_pairs_hook=collect)
+    except json.JSONDecodeError:
+        raise
+    except ValueError:  # an integer of more digits than Python reads: the slow way takes it for infinite
+        parsed = json.loads(content, object_pairs_hook=collect, parse_int=_int_or_infinite)
+    if repeated:
+        # The last one found is part of the result; one before it may have been in a value that was given twice itself.
+        values, name = repeated[-1]
+        raise InputError(_joined(_label_of(values, parsed), _brief(name)), "is given twice")
+    return parsed
+
+
+def _int_or_infinite(digits: str) -> float:
+    try:
+        return int(digits)
+    except ValueError:
+        return float(digits)
+
+
+def _label_of(wanted: object, whole: Any) -> str:
+    """Return what errors call an object that is somewhere inside another: ``topics[3]``."""
+    waiting: list[tuple[str, Any]] = [("", whole)]
+    while waiting:
+        label, value = waiting.pop()
+        if value is wanted:
+            return label
+        if isinstance(value, dict):
+            parts = [(_joined(label, _brief(name)), part) for name, part in value.items()]
+        else:
+            parts = [(f"{label}[{index}]", part) for index, part in enumerate(value)]
+        waiting += [(name, part) for name, part in parts if isinstance(part, dict | list)]
+    raise AssertionError("the object is not inside")
+
+
+def _joined(label: str, name: str) -> str:
+    return f"{label}.{name}" if label else name
+
+
+def _brief(name: str) -> str:
+    """Return the name of a field nobody knows, as errors show it: without quotes, cut when long."""
+    return shown(name)[1:-1]

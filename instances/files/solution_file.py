@@ -1,0 +1,96 @@
+"""Solutions in files: an assignment, who made it for which instance, and what is claimed of it."""
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from relocbench.instances.errors import InputError, shown
+from relocbench.instances.evaluation import checked_home
+from relocbench.instances.files.atomic_write import written_whole
+from relocbench.instances.files.json_fields import read_object
+from relocbench.instances.instance import Instance
+from relocbench.instances.kernels.ragged import IntArray
+
+FORMAT = "relocbench-solution/1"
+KNOWN = ("format", "instance", "method", "seed", "status", "home", "objective", "bound")
+STATUSES = ("optimal", "feasible", "time_limit", "memory_limit", "error")
+
+
+@dataclass(frozen=True, eq=False)
+class StoredSolution:
+    """What a solution file says.
+
+    Attributes
+    ----------
+    instance
+        Content hash of the instance it belongs to.
+    method, seed
+        What made it.
+    status
+        One of ``optimal feasible time_limit memory_limit error``.
+    home
+        One server per client.
+    objective
+        ``ΣD`` as claimed; to be recomputed, never believed.
+    bound
+        Lower bound on ``ΣD`` as claimed; None where the method proves nothing.
+    """
+
+    instance: str
+    method: str
+    seed: int
+    status: str
+    home: IntArray
+    objective: float
+    bound: float | None
+
+
+def read_solution(path: str | Path, instance: Instance) -> StoredSolution:
+    """Read a solution and check that it is one of ``instance``."""
+    path = Path(path)
+    try:
+        fields = read_object(path, FORMAT, KNOWN)
+        made_for = fields.text("instance")
+        if made_for != instance.hash:
+            raise InputError(
+                "instance", f"expected the hash {instance.hash[:16]}… of the instance given, got {shown(made_for, 18)}"
+            )
+        status = fields.text("status")
+        if status not in STATUSES:
+            raise InputError("status", f"expected one of {', '.join(STATUSES)}, got {shown(status)}")
+        return StoredSolution(
+            instance=made_for,
+            method=fields.text("method"),
+            seed=fields.integer("seed"),
+            status=status,
+            home=checked_home(instance, fields.integers("home")),
+            objective=fields.number("objective"),
+            bound=fields.number("bound") if "bound" in fields else None,
+        )
+    except InputError as error:
+        raise error.inside(str(path)) from error
+
+
+def check_solution_path(path: str | Path) -> None:
+    """Refuse a path that does not look like a solution's."""
+    if Path(path).suffix != ".json":
+        raise InputError(str(path), "expected a name ending in .json for a solution")
+
+
+def write_solution(solution: StoredSolution, path: str | Path) -> None:
+    """Write a solution as JSON."""
+    check_solution_path(path)
+    content = {
+        "format": FORMAT,
+        "instance": solution.instance,
+        "method": solution.method,
+        "seed": solution.seed,
+        "status": solution.status,
+        "home": np.asarray(solution.home).tolist(),
+        "objective": solution.objective,
+        "bound": solution.bound,
+    }
+    with written_whole(path) as temporary:
+        temporary.write_text(json.dumps(content) + "\n", encoding="utf-8")

@@ -1,0 +1,1 @@
+"""Generators and named families of instances."""

@@ -1,0 +1,475 @@
+"""An assignment that can be changed one client at a time, with the exact change of the objective.
+
+Each topic keeps a short list of *slots*, one for each server that holds a member of it, with whole-number counts. A
+client's move touches only the slots of its own topics, so it costs ``O(deg·min(L, |C_n|))`` and the whole state takes
+memory in proportion to the memberships: no topic×server table, whatever the size of the instance.
+
+The kernels :func:`move_delta` and :func:`move_apply` are for compiled searches, which pass them ``state.arrays``;
+:class:`State` is the same thing for Python.
+"""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from relocbench.instances.evaluation import checked_home, evaluate
+from relocbench.instances.instance import PUBLISHES, SUBSCRIBES, Instance
+from relocbench.instances.kernels.compiled import compiled
+from relocbench.instances.kernels.delays import euclidean_delay
+from relocbench.instances.kernels.ragged import FloatArray, IntArray
+
+# Below this many client×server pairs the client delays are kept as a table, which is faster than a square root a move.
+TABLE_ENTRIES = 1 << 22
+# Every so many moves of a State its running sums are computed afresh, so that rounding cannot pile up; compiled
+# searches call State.refresh themselves.
+MOVES_BETWEEN_REFRESHES = 1 << 18
+
+# Records rather than a column each: a compiled call pays some ten nanoseconds for every array it is handed, which with
+# thirty columns was two thirds of the time of a move. In brackets the letters of docs/model.md.
+CLIENT = np.dtype(
+    [
+        ("x", "f8"),
+        ("y", "f8"),
+        ("weight", "f8"),  # [w]
+        ("demand", "f8"),  # [U]
+        ("publications", "f8"),  # [f]
+        ("first", "i8"),  # its entries are first..last-1
+        ("last", "i8"),
+    ]
+)
+ENTRY = np.dtype(
+    [
+        ("topic", "i4"),
+        ("role", "i4"),
+        ("share", "f8"),  # 1/|R|, or 0 where it publishes nothing
+    ]
+)
+TOPIC = np.dtype(
+    [
+        ("spool", "f8"),  # [u]
+        ("share_only", "f8"),  # 1/|R| of a publisher that does not subscribe
+        ("share_both", "f8"),  # 1/|R| of one that does
+        ("first", "i8"),  # its slots in use are first..last-1
+        ("last", "i8"),
+    ]
+)
+SLOT = np.dtype(
+    [
+        ("server", "i4"),
+        ("only", "i4"),  # publishers that do not subscribe
+        ("both", "i4"),  # publishers that do
+        ("subscribers", "i4"),
+        ("sending", "f8"),  # Σ 1/|R| over the topic's publications homed there
+    ]
+)
+SERVER = np.dtype(
+    [
+        ("x", "f8"),
+        ("y", "f8"),
+        ("capacity", "f8"),  # [A]
+        ("power", "f8"),  # [B]
+        ("storage", "f8"),  # [a]
+        ("compute", "f8"),  # [v]
+        ("sent", "f8"),  # [F]
+        ("spread", "f8"),  # [Q]
+        ("theta", "f8"),  # [θ]
+        ("storage_price", "f8"),  # what a unit of load costs beside: 0 unless a search sets it
+        ("compute_price", "f8"),
+        ("open", "i8"),  # topics open there whose spool is not 0: none means no load, exactly
+    ]
+)
+Records = npt.NDArray[Any]
+
+
+class StateArrays(NamedTuple):
+    """Everything the kernels need."""
+
+    client: Records
+    entry: Records  # a client in a topic
+    topic: Records
+    slot: Records  # a topic on a server
+    server: Records
+    home: IntArray
+    distance: FloatArray  # one number: Σ w·dH
+    client_delay: FloatArray  # [dH], or empty: then γ times the distance
+    delay_out: FloatArray  # [dS]
+    delay_in: FloatArray  # [dS] transposed
+    delay_per_km: float  # [γ]
+    detour: float  # 2·dC
+
+
+class State:
+    """One assignment under change.
+
+    Parameters
+    ----------
+    instance
+        The problem.
+    home
+        Where the clients start; copied.
+    """
+
+    def __init__(self, instance: Instance, home: npt.ArrayLike) -> None:
+        self.instance = instance
+        self.arrays = _arrays(instance, checked_home(instance, home))
+        _fill_slots(self.arrays)
+        self._history: list[tuple[int, int]] = []
+        self._moves = 0
+        self.refresh()
+
+    @property
+    def home(self) -> IntArray:
+        """A copy of the current assignment."""
+        return self.arrays.home.copy()
+
+    @property
+    def objective(self) -> float:
+        """``ΣD`` of the current assignment."""
+        return float(state_objective(self.arrays))
+
+    def delta(self, client: int, server: int) -> float:
+        """Return how ``ΣD`` would change if ``client`` had its home at ``server``."""
+        self._check(client, server)
+        return float(move_delta(self.arrays, client, server))
+
+    def move(self, client: int, server: int) -> None:
+        """Give ``client`` its home at ``server``."""
+        self._check(client, server)
+        self._history.append((client, int(self.arrays.home[client])))
+        self._apply(client, server)
+
+    def undo(self) -> None:
+        """Take back the last move that has not been taken back."""
+        if not self._history:
+            raise IndexError("there is no move to undo")
+        self._apply(*self._history.pop())
+
+    def refresh(self) -> None:
+        """Compute every running sum afresh from the homes."""
+        now = evaluate(self.instance, self.arrays.home)
+        for name in ("storage", "compute", "sent", "spread"):
+            self.arrays.server[name] = getattr(now, name)
+        self.arrays.distance[0] = now.distance_cost
+        _renew_all_thetas(self.arrays)
+        self.cost = now.objective
+
+    def bend(self, room: float, storage_price: FloatArray, compute_price: FloatArray) -> None:
+        """Let a search pass where it could not: with larger capacities, and loads that cost something instead.
+
+        Parameters
+        ----------
+        room
+            How much larger the capacities are, as a share of them.
+        storage_price, compute_price
+            What a unit of load costs at each server.
+        """
+        server = self.arrays.server
+        server["capacity"], server["power"] = self.instance.storage * (1 + room), self.instance.compute * (1 + room)
+        server["storage_price"], server["compute_price"] = storage_price, compute_price
+        _renew_all_thetas(self.arrays)
+
+    def straighten(self) -> None:
+        """Make everything cost what it does again."""
+        nothing = np.zeros(self.instance.n_servers)
+        self.bend(0.0, nothing, nothing)
+
+    def _apply(self, client: int, server: int) -> None:
+        move_apply(self.arrays, client, server)
+        self._moves += 1
+        if self._moves % MOVES_BETWEEN_REFRESHES == 0:
+            self.refresh()
+
+    def _check(self, client: int, server: int) -> None:
+        if not 0 <= client < self.instance.n_clients:
+            raise IndexError(f"expected a client from 0 to {self.instance.n_clients - 1}, got {client}")
+        if not 0 <= server < self.instance.n_servers:
+            raise IndexError(f"expected a server from 0 to {self.instance.n_servers - 1}, got {server}")
+
+
+def _arrays(instance: Instance, home: IntArray) -> StateArrays:
+    client = np.zeros(instance.n_clients, CLIENT)
+    client["x"], client["y"] = instance.client_x, instance.client_y
+    client["weight"], client["demand"] = instance.client_weight, instance.client_demand
+    client["publications"] = instance.client_publications
+    client["first"], client["last"] = instance.topics.start[:-1], instance.topics.start[1:]
+
+    entry = np.zeros(len(instance.topics.item), ENTRY)
+    entry["topic"], entry["role"] = instance.topics.item, instance.topic_role
+    np.divide(1.0, instance.receivers, out=entry["share"], where=instance.receivers > 0)
+
+    topic = np.zeros(instance.n_topics, TOPIC)
+    topic["spool"] = instance.spool
+    listeners = instance.subscribers.sizes
+    np.divide(1.0, listeners, out=topic["share_only"], where=listeners > 0)
+    np.divide(1.0, listeners - 1, out=topic["share_both"], where=listeners > 1)
+    # A topic is on no more servers than it has members.
+    slots = np.cumsum(np.minimum(instance.members.sizes, instance.n_servers))
+    topic["first"][1:] = slots[:-1]
+    topic["last"] = topic["first"]
+
+    server = np.zeros(instance.n_servers, SERVER)
+    server["x"], server["y"] = instance.server_x, instance.server_y
+    server["capacity"], server["power"] = instance.storage, instance.compute
+
+    table = instance.explicit_client_delay
+    if not table.size and instance.n_clients * instance.n_servers <= TABLE_ENTRIES:
+        table = instance.client_delay(np.arange(instance.n_clients)[:, None], np.arange(instance.n_servers)[None, :])
+    return StateArrays(
+        client=client,
+        entry=entry,
+        topic=topic,
+        slot=np.zeros(int(slots[-1]), SLOT),
+        server=server,
+        home=home,
+        distance=np.zeros(1),
+        client_delay=_read_only(table),
+        delay_out=_read_only(instance.server_delay),
+        delay_in=_read_only(instance.server_delay.T),
+        delay_per_km=instance.delay_per_km,
+        detour=2 * instance.cloud_delay,
+    )
+
+
+def _read_only(values: FloatArray) -> FloatArray:
+    """Return the values in the one layout the kernels are compiled for, copied only where need be."""
+    array = np.ascontiguousarray(values)
+    array.flags.writeable = False
+    return array
+
+
+@compiled
+def state_objective(s: StateArrays) -> float:
+    """Return ``ΣD`` from the running sums, and what loads cost beside."""
+    total = s.distance[0]
+    for l in range(len(s.server)):
+        now = s.server[l]
+        total += _server_cost(s.detour, now.theta, now.sent, now.spread)
+        total += now.storage_price * now.storage + now.compute_price * now.compute
+    return float(total)
+
+
+@compiled
+def move_delta(s: StateArrays, client: int, server: int) -> float:
+    """Return how ``ΣD`` changes when ``client`` moves to ``server``; nothing is changed.
+
+    With ``h`` the old and ``l`` the new home, only ``a, v, θ, F`` of these two change, and ``Q`` of any server ``k``
+    that holds a publisher of the client's topics. With ``p_k`` the topic's sending share at ``k``, ``g`` the client's
+    own, ``R_k = Σ_j s_j·dS[k,j]`` and the client a subscriber:
+    ``ΔQ_k = p_k·(dS[k,l] - dS[k,h])``, ``ΔQ_h = -g·R_h + (p_h - g)·dS[h,l]``, ``ΔQ_l = g·R_l - (p_l + g)·dS[l,h]``.
+    """
+    old = s.home[client]
+    if old == server:
+        return 0.0
+    spread_old = s.server[old].spread
+    spread_new = s.server[server].spread
+    storage_old = s.server[old].storage
+    storage_new = s.server[server].storage
+    open_old = s.server[old].open
+    elsewhere = 0.0
+    for e in range(s.client[client].first, s.client[client].last):
+        n = s.entry[e].topic
+        share = s.entry[e].share
+        subscribes = s.entry[e].role & SUBSCRIBES
+        reach_old = 0.0
+        reach_new = 0.0
+        sending_old = 0.0
+        sending_new = 0.0
+        publishers_old = 0
+        publishers_new = 0
+        shift = 0.0
+        for j in range(s.topic[n].first, s.topic[n].last):
+            k = s.slot[j].server
+            listeners = s.slot[j].subscribers
+            reach_old += listeners * s.delay_out[old, k]
+            reach_new += listeners * s.delay_out[server, k]
+            if k == old:
+                sending_old = s.slot[j].sending
+                publishers_old = s.slot[j].only + s.slot[j].both
+            elif k == server:
+                sending_new = s.slot[j].sending
+                publishers_new = s.slot[j].only + s.slot[j].both
+            else:
+                shift += s.server[k].theta * s.slot[j].sending * (s.delay_in[server, k] - s.delay_in[old, k])
+        spread_old -= share * reach_old
+        spread_new += share * reach_new
+        if subscribes:
+            elsewhere += shift
+            spread_old += (sending_old - share) * s.delay_out[old, server]
+            spread_new -= (sending_new + share) * s.delay_out[server, old]
+        if s.entry[e].role & PUBLISHES:
+            if publishers_old == 1 and s.topic[n].spool > 0.0:
+                storage_old -= s.topic[n].spool
+                open_old -= 1
+            if publishers_new == 0:
+                storage_new += s.topic[n].spool
+    demand = s.client[client].demand
+    sent = s.client[client].publications
+    here = s.server[old]
+    there = s.server[server]
+    # An emptied server has no load at all, not the rounding error of a difference: with a capacity of 0 that matters.
+    compute_old = here.compute - demand if open_old > 0 else 0.0
+    storage_old = storage_old if open_old > 0 else 0.0
+    theta_old = _share(here.capacity, here.power, storage_old, compute_old)
+    theta_new = _share(there.capacity, there.power, storage_new, there.compute + demand)
+    return float(
+        s.client[client].weight * (_client_delay(s, client, server) - _client_delay(s, client, old))
+        + elsewhere
+        + here.storage_price * (storage_old - here.storage)
+        + here.compute_price * (compute_old - here.compute)
+        + there.storage_price * (storage_new - there.storage)
+        + there.compute_price * demand
+        + _server_cost(s.detour, theta_old, here.sent - sent, spread_old)
+        - _server_cost(s.detour, here.theta, here.sent, here.spread)
+        + _server_cost(s.detour, theta_new, there.sent + sent, spread_new)
+        - _server_cost(s.detour, there.theta, there.sent, there.spread)
+    )
+
+
+@compiled
+def move_apply(s: StateArrays, client: int, server: int) -> None:
+    """Move ``client`` to ``server`` and bring every sum up to date."""
+    old = s.home[client]
+    if old == server:
+        return
+    for e in range(s.client[client].first, s.client[client].last):
+        n = s.entry[e].topic
+        subscribes = s.entry[e].role & SUBSCRIBES
+        # Leave: the other slots of the topic hear one listener less at the old home, the client's own share goes.
+        j = _find_slot(s, n, old)
+        _count(s, n, j, s.entry[e].role, -1)
+        _shift_spread(s, n, old, server, s.entry[e].share, subscribes)
+        if s.entry[e].role & PUBLISHES and s.slot[j].only + s.slot[j].both == 0:
+            _open_topic(s, n, old, -1)
+        if s.slot[j].only + s.slot[j].subscribers == 0:
+            _close_slot(s, n, j)
+        j = _find_slot(s, n, server)
+        if j < 0:
+            j = _open_slot(s, n, server)
+        if s.entry[e].role & PUBLISHES and s.slot[j].only + s.slot[j].both == 0:
+            _open_topic(s, n, server, 1)
+        _count(s, n, j, s.entry[e].role, 1)
+    s.server[old].compute -= s.client[client].demand
+    s.server[server].compute += s.client[client].demand
+    s.server[old].sent -= s.client[client].publications
+    s.server[server].sent += s.client[client].publications
+    if s.server[old].open == 0:
+        s.server[old].storage = 0.0
+        s.server[old].compute = 0.0
+    _renew_theta(s, old)
+    _renew_theta(s, server)
+    s.distance[0] += s.client[client].weight * (_client_delay(s, client, server) - _client_delay(s, client, old))
+    s.home[client] = server
+
+
+@compiled
+def _renew_theta(s: StateArrays, l: int) -> None:
+    now = s.server[l]
+    s.server[l].theta = _share(now.capacity, now.power, now.storage, now.compute)
+
+
+@compiled
+def _renew_all_thetas(s: StateArrays) -> None:
+    for l in range(len(s.server)):
+        _renew_theta(s, l)
+
+
+@compiled
+def _open_topic(s: StateArrays, n: int, l: int, by: int) -> None:
+    """Open topic ``n`` on server ``l`` (``by`` = 1) or close it (-1)."""
+    if s.topic[n].spool > 0.0:
+        s.server[l].storage += by * s.topic[n].spool
+        s.server[l].open += by
+
+
+@compiled
+def _shift_spread(s: StateArrays, n: int, old: int, server: int, share: float, subscribes: int) -> None:
+    """Update ``Q`` for a member of topic ``n`` whose counts have left ``old`` and will be at ``server``."""
+    reach_old = 0.0
+    reach_new = 0.0
+    for j in range(s.topic[n].first, s.topic[n].last):
+        k = s.slot[j].server
+        reach_old += s.slot[j].subscribers * s.delay_out[old, k]
+        reach_new += s.slot[j].subscribers * s.delay_out[server, k]
+        if subscribes:
+            s.server[k].spread += s.slot[j].sending * (s.delay_out[k, server] - s.delay_out[k, old])
+    s.server[old].spread -= share * reach_old
+    s.server[server].spread += share * reach_new
+
+
+@compiled
+def _count(s: StateArrays, n: int, j: int, role: int, by: int) -> None:
+    if role & SUBSCRIBES:
+        s.slot[j].subscribers += by
+        if role & PUBLISHES:
+            s.slot[j].both += by
+    else:
+        s.slot[j].only += by
+    # From the counts, not by adding and taking away: it cannot drift.
+    s.slot[j].sending = s.slot[j].only * s.topic[n].share_only + s.slot[j].both * s.topic[n].share_both
+
+
+@compiled
+def _find_slot(s: StateArrays, n: int, server: int) -> int:
+    for j in range(s.topic[n].first, s.topic[n].last):
+        if s.slot[j].server == server:
+            return int(j)
+    return -1
+
+
+@compiled
+def _open_slot(s: StateArrays, n: int, server: int) -> int:
+    j = s.topic[n].last
+    s.topic[n].last += 1
+    s.slot[j].server = server
+    s.slot[j].only = 0
+    s.slot[j].both = 0
+    s.slot[j].subscribers = 0
+    s.slot[j].sending = 0.0
+    return int(j)
+
+
+@compiled
+def _close_slot(s: StateArrays, n: int, j: int) -> None:
+    last = s.topic[n].last - 1
+    s.topic[n].last = last
+    s.slot[j].server = s.slot[last].server
+    s.slot[j].only = s.slot[last].only
+    s.slot[j].both = s.slot[last].both
+    s.slot[j].subscribers = s.slot[last].subscribers
+    s.slot[j].sending = s.slot[last].sending
+
+
+@compiled
+def _fill_slots(s: StateArrays) -> None:
+    for client in range(len(s.home)):
+        for e in range(s.client[client].first, s.client[client].last):
+            n = s.entry[e].topic
+            j = _find_slot(s, n, s.home[client])
+            if j < 0:
+                j = _open_slot(s, n, s.home[client])
+            if s.entry[e].role & PUBLISHES and s.slot[j].only + s.slot[j].both == 0:
+                _open_topic(s, n, s.home[client], 1)
+            _count(s, n, j, s.entry[e].role, 1)
+
+
+@compiled
+def _share(capacity: float, power: float, storage: float, compute: float) -> float:
+    theta = 1.0
+    if storage > capacity:
+        theta = capacity / storage
+    if compute > power:
+        theta = min(theta, power / compute)
+    return float(theta)
+
+
+@compiled
+def _server_cost(detour: float, theta: float, sent: float, spread: float) -> float:
+    return detour * sent * (1.0 - theta) + theta * spread
+
+
+@compiled
+def _client_delay(s: StateArrays, client: int, l: int) -> float:
+    if s.client_delay.shape[0] > 0:
+        return float(s.client_delay[client, l])
+    return euclidean_delay(s.client[client].x - s.server[l].x, s.client[client].y - s.server[l].y, s.delay_per_km)

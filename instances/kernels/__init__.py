@@ -1,0 +1,1 @@
+"""What compiled code stands on: the compiler, random numbers, ragged arrays."""

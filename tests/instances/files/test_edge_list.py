@@ -1,0 +1,37 @@
+import numpy as np
+import pytest
+
+from relocbench.instances.files.edge_list import parse_edges
+
+
+def pairs(text):
+    return list(zip(text.follower.tolist(), text.followee.tolist(), strict=True))
+
+
+@pytest.mark.parametrize(
+    ("text", "edges"),
+    [
+        (b"1\t2\n3\t4\n", [(1, 2), (3, 4)]),
+        (b"1 2\r\n3 4", [(1, 2), (3, 4)]),
+        (b"# a\n% b\n\n1,2\n3,4\n", [(1, 2), (3, 4)]),
+        (b"\xef\xbb\xbffrom,to\n1,2\n# c\n3,4\n", [(1, 2), (3, 4)]),
+        (b"", []),
+        (b"# nothing\n", []),
+    ],
+)
+def test_edges_of_any_style_are_read(text, edges):
+    found = parse_edges(text, beginning=True)
+    assert pairs(found) == edges
+    assert (found.bad, found.follower.dtype) == (0, np.int64)
+
+
+def test_lines_that_are_no_edges_are_counted_and_the_first_is_shown():
+    found = parse_edges(b"1\t2\nx\ty\n3\n4\t5\t6\n7\t99999999999999999999\n8\t9\n\xff\t1\n", beginning=True)
+    assert pairs(found) == [(1, 2), (8, 9)]
+    assert (found.bad, found.example) == (5, "'x\\ty'")
+
+
+def test_a_header_is_one_only_at_the_beginning():
+    assert parse_edges(b"from\tto\n1\t2\n", beginning=True).bad == 0
+    assert parse_edges(b"from\tto\n1\t2\n", beginning=False).bad == 1
+    assert parse_edges(b"from\tto\na\tb\n1\t2\n", beginning=True).bad == 1

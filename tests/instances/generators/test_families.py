@@ -1,0 +1,164 @@
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+from relocbench.instances.errors import InputError
+from relocbench.instances.files.instance_json import to_json
+from relocbench.instances.files.instance_parquet import write_rows
+from relocbench.instances.generators.families import FAMILIES, family
+
+PRINT_HASHES = """
+import sys
+from relocbench.instances.generators.families import FAMILIES
+for name in sys.argv[1:]:
+    for cell in reversed(FAMILIES[name].cells()):
+        for seed in (2, 0):
+            instance = cell.build(seed)
+            print(instance.name, instance.hash)
+"""
+
+
+def test_families_are_those_of_the_papers_studies_and_our_own():
+    assert list(FAMILIES) == ["paper", "paper-spooler", "paper-clusters", "preliminary", "tiny", "small"]
+    assert [cell.varied["sigma"] for cell in FAMILIES["paper"].cells()] == [1, 5, 10, 15, 20]
+    with pytest.raises(InputError, match=r"family: expected one of paper, .*, got 'papper'"):
+        family("papper")
+
+
+def test_another_process_and_another_order_build_the_same_bytes():
+    names = list(FAMILIES)
+    output = subprocess.run(
+        [sys.executable, "-c", PRINT_HASHES, *names], capture_output=True, text=True, check=True
+    ).stdout
+    elsewhere = dict(line.split() for line in output.splitlines())
+    here = {}
+    for name in names:
+        for cell in FAMILIES[name].cells():
+            for seed in (0, 2):
+                instance = cell.build(seed)
+                here[instance.name] = instance.hash
+    assert here == elsewhere
+
+
+def test_the_same_family_twice_is_the_same_file(tmp_path):
+    for copy in ("a", "b"):
+        instances = [cell.build(seed) for cell in FAMILIES["tiny"].cells() for seed in range(2)]
+        write_rows(instances, tmp_path / f"{copy}.parquet")
+        (tmp_path / f"{copy}.json").write_text("".join(map(to_json, instances)))
+    for ending in ("parquet", "json"):
+        assert (tmp_path / f"a.{ending}").read_bytes() == (tmp_path / f"b.{ending}").read_bytes()
+
+
+@pytest.mark.parametrize(
+    ("name", "overrides", "start"),
+    [
+        ("paper", {"sigma": 10}, "c3fecbf1c43360f4"),
+        ("paper-spooler", {"spool_per_member": 3}, "6b6c6ee4e0f5c167"),
+        ("preliminary", {"storage": 7}, "e2e6dd4fdc8fb91d"),
+        ("tiny", {"regime": "scarce", "shape": "roles"}, "fe2c57ebf05be402"),
+        ("tiny", {"regime": "overloaded", "shape": "asymmetric"}, "90b9abb4ae4b8ffe"),
+        ("small", {"regime": "scarce", "clients": 20}, "e3e7bc581b1a377a"),
+    ],
+)
+def test_instances_are_what_they_have_always_been(name, overrides, start):
+    # A change here means that published results can no longer be reproduced from family, cell and seed.
+    cells = FAMILIES[name].cells(overrides)
+    assert len(cells) == 1
+    assert cells[0].build(3).hash[:16] == start
+
+
+def test_seeds_and_cells_differ():
+    hashes = [cell.build(seed).hash for cell in FAMILIES["paper"].cells() for seed in range(3)]
+    assert len(set(hashes)) == len(hashes)
+
+
+def test_a_new_cell_changes_no_other_instance():
+    alone = FAMILIES["paper"].cells({"sigma": 7})[0]
+    assert alone.varied == {"sigma": 7.0}
+    assert alone.name(3) == "paper-s7-3"
+    on_grid = FAMILIES["paper"].cells({"sigma": 10})[0].build(3)
+    assert on_grid.hash == FAMILIES["paper"].cells()[2].build(3).hash
+
+
+def test_who_is_in_which_topic_is_the_same_for_every_spread():
+    first, last = (FAMILIES["paper"].cells({"sigma": sigma})[0].build(4) for sigma in (1, 20))
+    assert first.publishers.item.tolist() == last.publishers.item.tolist()
+    assert first.client_x.tolist() != last.client_x.tolist()
+
+
+def test_the_number_of_clusters_names_a_cell_but_makes_no_other_instance():
+    cells = FAMILIES["paper-clusters"].cells({"sigma": 5})
+    built = [cell.build(0) for cell in cells]
+    assert [instance.parameters["clusters"] for instance in built] == [1, 2, 4, 8, 16]
+    assert len({instance.hash for instance in built}) == 1
+    assert len({instance.name for instance in built}) == 5
+
+
+def test_preliminary_sizes_fit_the_papers_two_figures():
+    for seed in range(5):
+        tight, wide = (cell.build(seed) for cell in FAMILIES["preliminary"].cells())
+        assert tight.members.sizes.tolist() == wide.members.sizes.tolist() == [7]
+        assert (tight.storage[0], tight.compute[0]) == (7, 20)
+        assert (wide.storage[0], wide.compute[0]) == (10, 50)
+        assert tight.spool.tolist() == [7.0]
+
+
+def test_tiny_is_enumerable_and_has_every_shape():
+    for cell in FAMILIES["tiny"].cells():
+        for seed in range(5):
+            instance = cell.build(seed)
+            assert instance.n_servers**instance.n_clients <= 4**7
+            shape = cell.varied["shape"]
+            assert instance.cloud_is_far == (shape != "near-cloud")
+            assert (instance.server_server_delay is not None) == (shape == "asymmetric")
+            if shape == "single":
+                assert (instance.members.sizes == 1).any()
+            if shape == "roles":
+                assert instance.publishers.item.tolist() != instance.subscribers.item.tolist()
+
+
+def test_overrides_replace_defaults_and_are_named():
+    cell = FAMILIES["paper"].cells({"sigma": 5, "servers": 25, "cloud_delay": 3})[0]
+    instance = cell.build(0)
+    assert (instance.n_servers, instance.cloud_delay) == (25, 3)
+    assert instance.name == "paper-s5-cloud-delay-3.0-servers-25-0"
+    same = FAMILIES["paper"].cells({"sigma": 5, "servers": 16})[0].build(0)
+    assert same.hash == FAMILIES["paper"].cells({"sigma": 5})[0].build(0).hash
+    with pytest.raises(InputError, match="sigmas: expected one of topics, servers, "):
+        FAMILIES["paper"].cells({"sigmas": 5})
+    with pytest.raises(InputError, match="sigma: expected a number, got 'wide'"):
+        FAMILIES["paper"].cells({"sigma": "wide"})
+    with pytest.raises(InputError, match="family: tiny takes neither a follower graph nor places"):
+        FAMILIES["tiny"].cells()[0].build(0, graph=object())
+
+
+def test_cells_that_move_nothing_share_the_map():
+    first, last = (FAMILIES["paper-spooler"].cells({"spool_per_member": p})[0].build(1) for p in (1, 6))
+    assert first.client_x.tolist() == last.client_x.tolist()
+    assert last.spool.tolist() == (6 * first.spool).tolist()
+    by_any_name = [FAMILIES["paper"].cells({"sigma": 5, "servers_at": at})[0].build(0).hash for at in ("auto", "grid")]
+    assert by_any_name[0] == by_any_name[1]
+
+
+def test_equal_seeds_are_one_seed_and_other_things_none():
+    cell = FAMILIES["paper"].cells({"sigma": 5})[0]
+    assert cell.build(np.int64(1)).hash == cell.build(1).hash
+    for seed in (True, 1.0, -1, "1"):
+        with pytest.raises(InputError, match="seed: expected a whole number from 0"):
+            cell.build(seed)
+
+
+def test_truth_values_and_whole_numbers_are_read_as_such():
+    unequal = FAMILIES["small"].cells({"regime": "loose", "clients": 10, "equal_servers": "false"})[0].build(0)
+    assert len(set(unequal.storage.tolist())) > 1
+    for name, value in (("topics", 10.7), ("topics", True), ("servers", "few")):
+        with pytest.raises(InputError, match=f"{name}: expected a whole number, got"):
+            FAMILIES["paper"].cells({name: value})
+
+
+def test_parameters_tell_how_an_instance_was_made():
+    instance = FAMILIES["small"].cells({"regime": "overloaded", "clients": 15})[0].build(2)
+    told = instance.parameters
+    assert (told["family"], told["seed"], told["regime"], told["clients"]) == ("small", 2, "overloaded", 15)
