@@ -13,10 +13,10 @@ from pathlib import Path
 import numpy as np
 
 from relocbench.heuristics.clusters import make_clusters
-from relocbench.heuristics.placing import place
 from relocbench.heuristics.relations import svd_factors
 from relocbench.heuristics.reloc import relation_finder
-from relocbench.heuristics.tasks import cluster_tasks
+from relocbench.heuristics.reloc_loop import place
+from relocbench.heuristics.reloc_tasks import cluster_tasks
 from relocbench.instances.generators.families import FAMILIES
 from relocbench.instances.instance import Instance
 from relocbench.instances.kernels.ragged import Ragged

@@ -6,7 +6,7 @@ import time
 import numpy as np
 import numpy.typing as npt
 
-from relocbench.formulations.proof import Proof
+from relocbench.formulations.incumbent import Proof
 from relocbench.instances.errors import InputError
 from relocbench.instances.incremental_state import State, StateArrays, move_apply, state_objective
 from relocbench.instances.instance import Instance

@@ -5,10 +5,10 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
+from relocbench.formulations.incumbent import Proof
 from relocbench.formulations.linearisation import Linearisation, linearise
-from relocbench.formulations.proof import Proof
-from relocbench.formulations.pulp_model import Key, LinearModel, Variables
-from relocbench.formulations.pulp_solving import run
+from relocbench.formulations.solvers.pulp_model import Key, LinearModel, Variables
+from relocbench.formulations.solvers.pulp_solver import run
 from relocbench.instances.instance import Instance
 from relocbench.instances.kernels.ragged import FloatArray, IntArray
 from relocbench.instances.solution import Progress, Solution

@@ -4,11 +4,11 @@ from typing import Any, Literal
 
 import numpy.typing as npt
 
+from relocbench.formulations.incumbent import Proof
 from relocbench.formulations.linearisation import Linearisation, linearise
 from relocbench.formulations.milp_basic import BasicModel
-from relocbench.formulations.proof import Proof
-from relocbench.formulations.pulp_model import Key, Variables
-from relocbench.formulations.pulp_solving import run
+from relocbench.formulations.solvers.pulp_model import Key, Variables
+from relocbench.formulations.solvers.pulp_solver import run
 from relocbench.instances.instance import Instance
 from relocbench.instances.kernels.ragged import FloatArray, IntArray
 from relocbench.instances.solution import Progress, Solution

@@ -6,10 +6,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from relocbench.formulations.availability import require
+from relocbench.formulations.incumbent import Proof
 from relocbench.formulations.linearisation import Linearisation
-from relocbench.formulations.proof import Proof
-from relocbench.formulations.pyomo_solving import Settings, limits_at, load_units, run_scip, solve_model
+from relocbench.formulations.solvers.availability import require
+from relocbench.formulations.solvers.pyomo_solver import Settings, limits_at, load_units, run_scip, solve_model
 from relocbench.instances.evaluation import evaluate
 from relocbench.instances.instance import Instance
 from relocbench.instances.solution import Progress, Solution

@@ -12,8 +12,8 @@ from collections.abc import Callable
 import numpy as np
 import numpy.typing as npt
 
-from relocbench.heuristics.prices import Prices
-from relocbench.heuristics.proposals import Journal, Neighbourhood, anneal_batch, nearest_servers, sample_changes
+from relocbench.heuristics.anneal_kernel import Journal, Neighbourhood, anneal_batch, nearest_servers, sample_changes
+from relocbench.heuristics.anneal_prices import Prices
 from relocbench.instances.errors import InputError
 from relocbench.instances.incremental_state import State
 from relocbench.instances.instance import Instance

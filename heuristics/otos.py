@@ -4,7 +4,7 @@ import numpy as np
 
 from relocbench.heuristics.clusters import Clusters
 from relocbench.heuristics.reloc import Steps, run_clusters
-from relocbench.heuristics.tasks import cluster_tasks
+from relocbench.heuristics.reloc_tasks import cluster_tasks
 from relocbench.instances.instance import Instance
 from relocbench.instances.kernels.compiled import compiled
 from relocbench.instances.kernels.delays import euclidean_delay

@@ -10,9 +10,9 @@ from typing import Literal
 import numpy as np
 
 from relocbench.heuristics.clusters import Clusters, make_clusters
-from relocbench.heuristics.placing import place
 from relocbench.heuristics.relations import most_related_by_factors, most_related_exactly, nmf_factors, svd_factors
-from relocbench.heuristics.tasks import Cluster, cluster_tasks
+from relocbench.heuristics.reloc_loop import place
+from relocbench.heuristics.reloc_tasks import Cluster, cluster_tasks
 from relocbench.instances.errors import InputError
 from relocbench.instances.evaluation import Evaluation, evaluate
 from relocbench.instances.instance import Instance
@@ -29,7 +29,7 @@ Related = Callable[[IntArray], tuple[OffsetArray, IntArray]]
 
 @dataclass(frozen=True)
 class Steps:
-    """What the loop does: whom it asks (nobody if None), and how :func:`heuristics.placing.place` cooperates."""
+    """What the loop does: whom it asks (nobody if None), and how :func:`heuristics.reloc_loop.place` cooperates."""
 
     related: Related | None
     cooperate: bool

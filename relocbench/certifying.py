@@ -10,15 +10,15 @@ from functools import partial
 import numpy as np
 import numpy.typing as npt
 
+from relocbench.formulations.bounding.branch_and_bound import Closing
+from relocbench.formulations.bounding.certificate_steps import steps
 from relocbench.formulations.bounding.client_graph import client_graph
-from relocbench.formulations.bounding.closing import Closing
 from relocbench.formulations.bounding.dual_bound import least_cost_with
-from relocbench.formulations.bounding.proving import steps
-from relocbench.formulations.bounding.root import Root
+from relocbench.formulations.bounding.root_relaxation import Root
 from relocbench.formulations.certificates.certificate import Certificate
 from relocbench.formulations.certificates.verification import Verdict, rounded_down, verify
+from relocbench.formulations.incumbent import report, slack
 from relocbench.formulations.local_search import descend
-from relocbench.formulations.proof import report, slack
 from relocbench.heuristics.anneal import ROUND_PER_CLIENT, anneal_among
 from relocbench.instances.evaluation import checked_home, evaluate
 from relocbench.instances.instance import Instance

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from relocbench.formulations.availability import missing
+from relocbench.formulations.solvers.availability import missing
 from relocbench.instances.errors import InputError, shown
 from relocbench.instances.settings import expectation, setting
 from relocbench.instances.solution import Solution
@@ -124,14 +124,14 @@ METHODS = {
             "cpsat",
             "constraint programming on whole numbers",
             "optimality",
-            "relocbench.formulations.cpsat:solve",
+            "relocbench.formulations.cpsat.solve:solve",
             ("ortools",),
         ),
         Method(
             "branch-price",
             "column generation over what a server holds, the strongest here",
             "optimality",
-            "relocbench.formulations.branch_price:solve",
+            "relocbench.formulations.branch_price.solve:solve",
             ("highspy",),
         ),
         Method(
@@ -144,7 +144,7 @@ METHODS = {
             "cfn",
             "cost function network, by toulbar2",
             "optimality",
-            "relocbench.formulations.cfn:solve",
+            "relocbench.formulations.cfn.solve:solve",
             ("pytoulbar2",),
         ),
     )

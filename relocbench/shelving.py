@@ -8,7 +8,7 @@ from pathlib import Path
 
 from relocbench.formulations.certificates.certificate import Certificate, read_certificate, write_certificate
 from relocbench.formulations.certificates.verification import Verdict, cost, rounded_down, verify
-from relocbench.formulations.proof import slack
+from relocbench.formulations.incumbent import slack
 from relocbench.instances.errors import InputError
 from relocbench.instances.files.json_fields import read_object
 from relocbench.instances.files.solution_file import FORMAT as SOLUTION

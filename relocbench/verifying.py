@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from relocbench.formulations.proof import slack
+from relocbench.formulations.incumbent import slack
 from relocbench.instances.errors import InputError
 from relocbench.instances.evaluation import Evaluation, checked_home, evaluate
 from relocbench.instances.evaluation_exact import evaluate_exact

@@ -12,7 +12,7 @@ from relocbench.heuristics.clusters import divide_servers, nearest_centroid
 from relocbench.heuristics.otos import topic_servers
 from relocbench.heuristics.relations import most_related_by_factors, most_related_exactly
 from relocbench.heuristics.reloc import Related, Steps, place_cluster
-from relocbench.heuristics.tasks import Cluster, make_task
+from relocbench.heuristics.reloc_tasks import Cluster, make_task
 from relocbench.instances.errors import InputError
 from relocbench.instances.kernels.ragged import FloatArray, IntArray, offsets
 from relocbench.instances.nearest_server import nearest_by_distance

@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 from relocbench.heuristics import nearest, otos
 from relocbench.heuristics.clusters import make_clusters
 from relocbench.heuristics.reloc import Related, Steps, factor_relations, relation_finder, run_clusters
-from relocbench.heuristics.tasks import cluster_tasks
+from relocbench.heuristics.reloc_tasks import cluster_tasks
 from relocbench.instances.errors import InputError, reason
 from relocbench.instances.evaluation import evaluate
 from relocbench.instances.files.edge_list import IdArray

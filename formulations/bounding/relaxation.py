@@ -5,7 +5,7 @@ clients that exchange messages, and ``y`` for every topic stored on a server; do
 values of its dual variables give a bound (:mod:`formulations.bounding.dual_bound`): how well it is solved here decides
 how good a bound is, never whether it is one.
 
-The method is the primal-dual hybrid gradient (:mod:`formulations.bounding.gradient`). Block coordinate ascent (TRW-S,
+The method is the primal-dual hybrid gradient (:mod:`formulations.bounding.pdhg`). Block coordinate ascent (TRW-S,
 MPLP++) is faster at first without capacities, but gets stuck where shares of a topic's storage have to move between
 many clients at once, a per cent or more below the optimum.
 """
@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from relocbench.formulations.bounding.client_graph import ClientGraph, Mask
-from relocbench.formulations.bounding.gradient import Fixed, Moving, SingleArray, follow, iterate
+from relocbench.formulations.bounding.pdhg import Fixed, Moving, SingleArray, follow, iterate
 from relocbench.formulations.bounding.region import Region
 from relocbench.instances.kernels.compiled import compiled
 from relocbench.instances.kernels.ragged import FloatArray, IntArray, OffsetArray, offsets

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from relocbench.formulations.certificates.packing import Array, Integers, from_json, packed, to_json
+from relocbench.formulations.certificates.packed_arrays import Array, Integers, from_json, packed, to_json
 from relocbench.instances.errors import InputError, shown
 from relocbench.instances.files.atomic_write import written_whole
 from relocbench.instances.files.json_fields import Fields, read_object

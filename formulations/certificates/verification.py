@@ -13,10 +13,15 @@ from pathlib import Path
 
 import numpy as np
 
-from relocbench.formulations.certificates.bound import after_dual
 from relocbench.formulations.certificates.certificate import Certificate, Dual, Step, read_certificate
-from relocbench.formulations.certificates.states import State, cases, root
-from relocbench.formulations.certificates.whole_problem import WholeProblem, client_delay, exact_integers, server_delay
+from relocbench.formulations.certificates.exact_bound import after_dual
+from relocbench.formulations.certificates.integer_problem import (
+    WholeProblem,
+    client_delay,
+    exact_integers,
+    server_delay,
+)
+from relocbench.formulations.certificates.region import State, cases, root
 from relocbench.instances.errors import InputError, shown
 from relocbench.instances.instance import Instance
 

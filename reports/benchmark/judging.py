@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from relocbench.cross_check import Disagreement, by_instance
-from relocbench.formulations.proof import slack
+from relocbench.formulations.incumbent import slack
 from relocbench.instances.library.library import Library
 from relocbench.methods import METHODS
 from relocbench.runs import Row

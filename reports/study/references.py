@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from relocbench.formulations.proof import slack
+from relocbench.formulations.incumbent import slack
 from relocbench.instances.library.library import Library
 from relocbench.methods import METHODS, Selector, select
 from relocbench.reports.study.subjects import Subject

@@ -3,10 +3,11 @@ import time
 import numpy as np
 import pytest
 
-from relocbench.formulations import cfn, cfn_process
-from relocbench.formulations.cfn import solve
-from relocbench.formulations.cfn_levels import Levels
-from relocbench.formulations.cfn_process import Event, StuckError
+from relocbench.formulations.cfn import process
+from relocbench.formulations.cfn import solve as cfn
+from relocbench.formulations.cfn.levels import Levels
+from relocbench.formulations.cfn.process import Event, StuckError
+from relocbench.formulations.cfn.solve import solve
 from relocbench.formulations.linearisation import linearise
 from relocbench.instances.evaluation import evaluate
 from relocbench.instances.generators.families import family
@@ -104,7 +105,7 @@ def test_search_that_runs_in_circles_is_repeated_with_less_propagation(monkeypat
         tried.append(task["options"])
         if len(tried) == 1:
             raise StuckError("toulbar2 runs in circles")
-        yield from cfn_process.search(task, deadline, log)
+        yield from process.search(task, deadline, log)
 
     monkeypatch.setattr(cfn, "search", stuck_at_first)
     instance = enumerable(("tight", "euclid", "far", "same"))
@@ -115,15 +116,15 @@ def test_search_that_runs_in_circles_is_repeated_with_less_propagation(monkeypat
 
 def test_crash_of_the_process_is_an_error_with_a_message():
     with pytest.raises(StuckError, match="without an answer"):
-        list(cfn_process.search({"limit": 1}, time.perf_counter() + 20, log=False))
+        list(process.search({"limit": 1}, time.perf_counter() + 20, log=False))
 
 
 def test_events_tell_of_bounds_and_of_the_minimum():
     table = np.array([[4, 9], [-1, 3]])
     task = {"domains": [2, 2], "functions": [((0, 1), table)], "rows": [], "limit": 50, "seed": 0, "options": {}}
-    *_, last = cfn_process.search(task, time.perf_counter() + 20, log=False)
+    *_, last = process.search(task, time.perf_counter() + 20, log=False)
     assert (last.bound, last.values, last.finished) == (3, [1, 1], True)
-    *_, last = cfn_process.search(task | {"limit": 3}, time.perf_counter() + 20, log=False)
+    *_, last = process.search(task | {"limit": 3}, time.perf_counter() + 20, log=False)
     assert last == Event(finished=True, nodes=last.nodes)
 
 

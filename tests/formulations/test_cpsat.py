@@ -4,12 +4,12 @@ import math
 import numpy as np
 import pytest
 
-from relocbench.formulations import cpsat
-from relocbench.formulations.cpsat import solve
-from relocbench.formulations.cpsat_model import build, choose_scales
+from relocbench.formulations.cpsat import solve as cpsat
+from relocbench.formulations.cpsat.model import build, choose_scales
+from relocbench.formulations.cpsat.solve import solve
+from relocbench.formulations.incumbent import slack
+from relocbench.formulations.integer_scaling import lower_bound
 from relocbench.formulations.linearisation import linearise
-from relocbench.formulations.proof import slack
-from relocbench.formulations.rounding import lower_bound
 from relocbench.instances.evaluation import evaluate
 from relocbench.instances.generators.families import family
 from relocbench.instances.instance import Instance

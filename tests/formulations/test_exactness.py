@@ -6,7 +6,7 @@ import functools
 import numpy as np
 import pytest
 
-from relocbench.formulations.proof import slack
+from relocbench.formulations.incumbent import slack
 from relocbench.instances.generators.families import FAMILIES
 from relocbench.instances.kernels.ragged import Ragged
 from relocbench.methods import METHODS, select

@@ -7,7 +7,7 @@ from relocbench.formulations import milp_strong
 from relocbench.formulations.linearisation import linearise
 from relocbench.formulations.milp_basic import BasicModel
 from relocbench.formulations.milp_strong import StrongModel
-from relocbench.formulations.pulp_model import Arrays
+from relocbench.formulations.solvers.pulp_model import Arrays
 from relocbench.instances.evaluation import evaluate
 from relocbench.instances.generators.families import family
 from relocbench.solving import solve

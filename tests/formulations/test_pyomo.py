@@ -5,11 +5,12 @@ import time
 import numpy as np
 import pytest
 
-from relocbench.formulations import pyomo_direct, pyomo_gdp, pyomo_solving
-from relocbench.formulations.availability import missing
+from relocbench.formulations import pyomo_direct, pyomo_gdp
+from relocbench.formulations.incumbent import Proof
 from relocbench.formulations.linearisation import linearise
-from relocbench.formulations.proof import Proof
-from relocbench.formulations.pyomo_solving import OutOfTimeError, Settings, run_highs, run_scip
+from relocbench.formulations.solvers import pyomo_solver
+from relocbench.formulations.solvers.availability import missing
+from relocbench.formulations.solvers.pyomo_solver import OutOfTimeError, Settings, run_highs, run_scip
 from relocbench.instances.evaluation import evaluate
 from relocbench.instances.generators.families import family
 from relocbench.instances.instance import Instance
@@ -189,7 +190,7 @@ def test_the_clock_is_looked_at_while_pyomo_translates(build, run, monkeypatch):
         except StopIteration:
             raise OutOfTimeError from None
 
-    monkeypatch.setattr(pyomo_solving, "_remaining", remaining)
+    monkeypatch.setattr(pyomo_solver, "_remaining", remaining)
     instance = worked_example()
     model = build(linearise(instance))
     TransformationFactory("gdp.bigm").apply_to(model)

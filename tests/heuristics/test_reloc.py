@@ -5,7 +5,7 @@ import pytest
 
 from relocbench.heuristics.clusters import Clusters, make_clusters
 from relocbench.heuristics.reloc import Steps, relation_finder, run_clusters, snapshots, solve
-from relocbench.heuristics.tasks import cluster_tasks
+from relocbench.heuristics.reloc_tasks import cluster_tasks
 from relocbench.instances.errors import InputError
 from relocbench.instances.evaluation import evaluate
 from relocbench.instances.generators.families import FAMILIES

@@ -1,14 +1,14 @@
 import numpy as np
 import pytest
 
+from relocbench.formulations.bounding.certificate_steps import _step
 from relocbench.formulations.bounding.client_graph import client_graph
 from relocbench.formulations.bounding.dual_bound import Dual, bound_of, dual_of, least_cost_with
-from relocbench.formulations.bounding.proving import _step
 from relocbench.formulations.bounding.region import Region
 from relocbench.formulations.bounding.relaxation import Labels, Relaxation
-from relocbench.formulations.certificates.bound import DualBound
-from relocbench.formulations.certificates.states import State
-from relocbench.formulations.certificates.whole_problem import WholeProblem
+from relocbench.formulations.certificates.exact_bound import DualBound
+from relocbench.formulations.certificates.integer_problem import WholeProblem
+from relocbench.formulations.certificates.region import State
 from relocbench.instances.evaluation import evaluate
 from tests.formulations.bounding.regions import assignments, inside, random_region, some_relaxation
 from tests.samples import KINDS, enumerable_instance, random_instance

@@ -7,8 +7,8 @@ import numpy as np
 from scipy.optimize import linprog
 from scipy.sparse import csr_array
 
-from relocbench.formulations.certificates.states import State
-from relocbench.formulations.certificates.whole_problem import WholeProblem
+from relocbench.formulations.certificates.integer_problem import WholeProblem
+from relocbench.formulations.certificates.region import State
 from relocbench.formulations.linearisation import linearise
 
 

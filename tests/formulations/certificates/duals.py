@@ -8,7 +8,6 @@ from fractions import Fraction
 
 import numpy as np
 
-from relocbench.formulations.certificates.bound import after_dual
 from relocbench.formulations.certificates.certificate import (
     Certificate,
     Dual,
@@ -18,8 +17,9 @@ from relocbench.formulations.certificates.certificate import (
     SplitTopic,
     Step,
 )
-from relocbench.formulations.certificates.states import State, cases, root, theta_range
-from relocbench.formulations.certificates.whole_problem import WholeProblem, whole
+from relocbench.formulations.certificates.exact_bound import after_dual
+from relocbench.formulations.certificates.integer_problem import WholeProblem, whole
+from relocbench.formulations.certificates.region import State, cases, root, theta_range
 from relocbench.instances.evaluation import evaluate
 from relocbench.instances.evaluation_exact import evaluate_exact
 from relocbench.instances.instance import Instance

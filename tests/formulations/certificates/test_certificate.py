@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from relocbench.formulations.certificates import packing
+from relocbench.formulations.certificates import packed_arrays
 from relocbench.formulations.certificates.certificate import (
     Certificate,
     Dual,
@@ -22,7 +22,7 @@ from relocbench.formulations.certificates.certificate import (
     read_certificate,
     write_certificate,
 )
-from relocbench.formulations.certificates.packing import Packed, from_json, packed, to_json, unpacked
+from relocbench.formulations.certificates.packed_arrays import Packed, from_json, packed, to_json, unpacked
 from relocbench.formulations.certificates.verification import verify
 from relocbench.instances.errors import InputError
 from relocbench.instances.evaluation_exact import evaluate_exact
@@ -102,7 +102,7 @@ def test_arrays_of_little_content_are_short():
 
 
 def test_no_more_is_decompressed_than_expected():
-    bomb = Packed(8, lzma.compress(bytes(1 << 24), lzma.FORMAT_RAW, filters=packing._filters(10)))
+    bomb = Packed(8, lzma.compress(bytes(1 << 24), lzma.FORMAT_RAW, filters=packed_arrays._filters(10)))
     tracemalloc.start()
     with pytest.raises(InputError, match=r"x\.data: expected 10 bytes when decompressed, got more or less"):
         unpacked(bomb, (10,), "x")
@@ -189,8 +189,10 @@ def unpack_json(array, size=0):
     raw = from_json(array, "x")
     if raw.bits == 0:
         return np.zeros(size, np.int64)
-    content = lzma.decompress(raw.data, lzma.FORMAT_RAW, filters=packing._filters(1 << 20))
-    return unpacked(packing.Packed(raw.bits, packing._compressed(content)), (8 * len(content) // raw.bits,), "x")
+    content = lzma.decompress(raw.data, lzma.FORMAT_RAW, filters=packed_arrays._filters(1 << 20))
+    return unpacked(
+        packed_arrays.Packed(raw.bits, packed_arrays._compressed(content)), (8 * len(content) // raw.bits,), "x"
+    )
 
 
 @st.composite

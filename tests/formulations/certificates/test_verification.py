@@ -9,11 +9,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from relocbench.formulations.certificates.bound import after_dual
 from relocbench.formulations.certificates.certificate import Certificate, SplitClient, SplitShare
-from relocbench.formulations.certificates.states import cases, root
+from relocbench.formulations.certificates.exact_bound import after_dual
+from relocbench.formulations.certificates.integer_problem import WholeProblem
+from relocbench.formulations.certificates.region import cases, root
 from relocbench.formulations.certificates.verification import Verdict, cost, rounded_down, verify
-from relocbench.formulations.certificates.whole_problem import WholeProblem
 from relocbench.instances.evaluation_exact import evaluate_exact
 from tests.formulations.certificates.duals import (
     Costs,
@@ -34,7 +34,7 @@ READERS = {
     "instance",
     "kernels.ragged",
 }
-WRITTEN_FOR_IT = {"bound", "certificate", "packing", "states", "whole_problem"}
+WRITTEN_FOR_IT = {"certificate", "exact_bound", "integer_problem", "packed_arrays", "region"}
 
 
 def imported(module):

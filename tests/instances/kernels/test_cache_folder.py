@@ -5,7 +5,8 @@ import sys
 
 def test_without_a_writable_home_a_cache_is_elsewhere(tmp_path):
     nowhere = {"HOME": "/dev/null", "XDG_CACHE_HOME": "", "TMPDIR": str(tmp_path)}
-    script = "from instances.caches import cache_folder; print(cache_folder('numba', '/dev/null/x'))"
+    script = "from relocbench.instances.kernels.cache_folder import cache_folder"
+    script += "; print(cache_folder('numba', '/dev/null/x'))"
     command = [sys.executable, "-c", script]
     done = subprocess.run(command, capture_output=True, text=True, check=True, env=os.environ | nowhere)
     assert done.stdout.strip().startswith(str(tmp_path))

@@ -49,7 +49,7 @@ def search(task: dict[str, Any], deadline: float, log: bool) -> Iterator[Event]:
     Parameters
     ----------
     task
-        As :mod:`formulations.cfn_worker` reads it.
+        As :mod:`formulations.cfn.worker` reads it.
     deadline
         By ``time.perf_counter``.
     log
@@ -61,7 +61,7 @@ def search(task: dict[str, Any], deadline: float, log: bool) -> Iterator[Event]:
         If toulbar2 cannot cope.
     """
     process = subprocess.Popen(
-        [sys.executable, "-m", "relocbench.formulations.cfn_worker"],
+        [sys.executable, "-m", "relocbench.formulations.cfn.worker"],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=None if log else subprocess.DEVNULL,

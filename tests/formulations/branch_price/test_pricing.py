@@ -5,7 +5,7 @@ import itertools
 import numpy as np
 import pytest
 
-from relocbench.formulations.contents import Prices, best_contents, share
+from relocbench.formulations.branch_price.pricing import Prices, best_contents, share
 
 
 def random_prices(seed):

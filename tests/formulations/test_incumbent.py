@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from relocbench.formulations.proof import Proof
+from relocbench.formulations.incumbent import Proof
 from relocbench.instances.errors import InputError
 from relocbench.instances.evaluation import evaluate
 from relocbench.instances.nearest_server import nearest_server

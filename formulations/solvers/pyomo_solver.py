@@ -12,8 +12,8 @@ from typing import Any
 
 import numpy as np
 
+from relocbench.formulations.incumbent import OutOfTimeError, Proof
 from relocbench.formulations.linearisation import Linearisation, linearise
-from relocbench.formulations.proof import OutOfTimeError, Proof
 from relocbench.instances.evaluation import evaluate
 from relocbench.instances.kernels.ragged import FloatArray
 from relocbench.instances.solution import Solution

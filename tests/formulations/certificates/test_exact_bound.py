@@ -5,12 +5,12 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from relocbench.formulations.certificates import bound as bound_module
-from relocbench.formulations.certificates.bound import DualBound
+from relocbench.formulations.certificates import exact_bound as bound_module
 from relocbench.formulations.certificates.certificate import dual_step
-from relocbench.formulations.certificates.packing import unpacked
-from relocbench.formulations.certificates.states import ONE, State, restricted, root, theta_range
-from relocbench.formulations.certificates.whole_problem import WholeProblem, rounded_delays, rounded_weights
+from relocbench.formulations.certificates.exact_bound import DualBound
+from relocbench.formulations.certificates.integer_problem import WholeProblem, rounded_delays, rounded_weights
+from relocbench.formulations.certificates.packed_arrays import unpacked
+from relocbench.formulations.certificates.region import ONE, State, restricted, root, theta_range
 from relocbench.formulations.linearisation import linearise
 from relocbench.instances.errors import InputError
 from relocbench.instances.evaluation_exact import evaluate_exact

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from relocbench.formulations.certificates.certificate import SHARE_UNITS, Split, SplitClient, SplitTopic
-from relocbench.formulations.certificates.packing import Array
-from relocbench.formulations.certificates.whole_problem import Bools, Whole, WholeProblem
+from relocbench.formulations.certificates.integer_problem import Bools, Whole, WholeProblem
+from relocbench.formulations.certificates.packed_arrays import Array
 from relocbench.instances.errors import InputError, shown
 
 # θ is computed in units of 2^-60.

@@ -8,9 +8,7 @@ from typing import Any
 import numpy as np
 
 from relocbench.formulations.certificates.certificate import LARGEST_NUMBER, MOST_BITS, Dual
-from relocbench.formulations.certificates.packing import Array, unpacked
-from relocbench.formulations.certificates.states import ONE, THETA_BITS, State, restricted, settled, theta_range
-from relocbench.formulations.certificates.whole_problem import (
+from relocbench.formulations.certificates.integer_problem import (
     Bools,
     Rounded,
     Whole,
@@ -19,6 +17,8 @@ from relocbench.formulations.certificates.whole_problem import (
     rounded_delays,
     whole,
 )
+from relocbench.formulations.certificates.packed_arrays import Array, unpacked
+from relocbench.formulations.certificates.region import ONE, THETA_BITS, State, restricted, settled, theta_range
 from relocbench.instances.errors import InputError, shown
 
 # Entries of the largest array at a time, a pair of homes of an edge each: few enough to stay near the processor.

@@ -4,7 +4,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from relocbench.formulations.rounding import down, lower_bound, scale_exponent, up, upper_limit, whole_exponent
+from relocbench.formulations.integer_scaling import down, lower_bound, scale_exponent, up, upper_limit, whole_exponent
 
 NUMBERS = np.random.default_rng(0).uniform(0, 1000, 200)
 

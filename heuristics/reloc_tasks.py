@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from relocbench.heuristics.clusters import Clusters
-from relocbench.heuristics.placing import ClusterTask
+from relocbench.heuristics.reloc_loop import ClusterTask
 from relocbench.instances.instance import PUBLISHES, Instance
 from relocbench.instances.kernels.ragged import FloatArray, IntArray, offsets
 

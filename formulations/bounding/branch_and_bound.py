@@ -15,7 +15,7 @@ from relocbench.formulations.bounding.client_graph import ClientGraph, Mask
 from relocbench.formulations.bounding.dual_bound import Bound, Dual, bound_of, dual_of, least_cost_with
 from relocbench.formulations.bounding.region import Region
 from relocbench.formulations.bounding.relaxation import Labels, Relaxation
-from relocbench.formulations.proof import slack
+from relocbench.formulations.incumbent import slack
 from relocbench.instances.kernels.ragged import FloatArray, IntArray
 
 # A region is closed when its bound is this close to the best cost (relative, from 1 up); see also certify.

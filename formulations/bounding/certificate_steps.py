@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from relocbench.formulations.bounding.closing import SHARE_UNIT, Node, Split
+from relocbench.formulations.bounding.branch_and_bound import SHARE_UNIT, Node, Split
 from relocbench.formulations.bounding.dual_bound import BITS, MULTIPLIER_BITS, Dual
 from relocbench.formulations.certificates import certificate
 from relocbench.formulations.certificates.certificate import SplitClient, SplitShare, SplitTopic, Step, dual_step

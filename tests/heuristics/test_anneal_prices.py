@@ -2,7 +2,7 @@ import dataclasses
 
 import numpy as np
 
-from relocbench.heuristics.prices import LEAST_PRICE, Prices
+from relocbench.heuristics.anneal_prices import LEAST_PRICE, Prices
 from relocbench.instances.incremental_state import State
 from tests.samples import random_instance
 

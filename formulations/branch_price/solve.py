@@ -1,6 +1,6 @@
 """Branch and price: every server's content at once, by column generation; then branching on homes.
 
-The linear program of :mod:`formulations.content_master` knows of each content its exact ``θ``, so nothing of the
+The linear program of :mod:`formulations.branch_price.master` knows of each content its exact ``θ``, so nothing of the
 capacities is relaxed but that a server may hold a mixture of contents.
 """
 
@@ -10,12 +10,12 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from relocbench.formulations.availability import require
-from relocbench.formulations.content_master import Master, Point
-from relocbench.formulations.contents import Flags, Found, Prices, best_contents
+from relocbench.formulations.branch_price.master import Master, Point
+from relocbench.formulations.branch_price.pricing import Flags, Found, Prices, best_contents
+from relocbench.formulations.incumbent import OutOfTimeError, Proof, slack
 from relocbench.formulations.linearisation import linearise
 from relocbench.formulations.local_search import descend
-from relocbench.formulations.proof import OutOfTimeError, Proof, slack
+from relocbench.formulations.solvers.availability import require
 from relocbench.instances.evaluation import evaluate
 from relocbench.instances.instance import Instance
 from relocbench.instances.kernels.ragged import FloatArray

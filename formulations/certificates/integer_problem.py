@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from relocbench.formulations.certificates.packing import Array
+from relocbench.formulations.certificates.packed_arrays import Array
 from relocbench.instances.errors import InputError
 from relocbench.instances.instance import Instance
 from relocbench.instances.kernels.ragged import FloatArray, Ragged

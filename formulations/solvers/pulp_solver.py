@@ -19,9 +19,9 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from relocbench.formulations.availability import require
-from relocbench.formulations.proof import Proof
-from relocbench.formulations.pulp_model import Arrays, LinearModel
+from relocbench.formulations.incumbent import Proof
+from relocbench.formulations.solvers.availability import require
+from relocbench.formulations.solvers.pulp_model import Arrays, LinearModel
 from relocbench.instances.evaluation import evaluate
 from relocbench.instances.kernels.ragged import FloatArray, IntArray
 from relocbench.instances.solution import Solution

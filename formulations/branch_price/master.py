@@ -14,7 +14,7 @@ Objective: minimise ``Σ λ[l,S]·( Σ_{m∈S} w_m·dH[m,l] + 2·dC·(1-θ_l(S))
 For integral ``λ`` this is ``ΣD``, whatever the cloud's distance, as every content carries its exact ``θ``. For *any*
 ``π`` and ``H ≤ 0``, with ``G[m,r,l] = min_{k≠l} (W[m,r]·dS[l,k] - H[m,r,k])``, a lower bound on ``ΣD`` is
 
-    Σ_m π_m + Σ_l min_S value_l(S),    value_l as in :mod:`formulations.contents` with
+    Σ_m π_m + Σ_l min_S value_l(S),    value_l as in :mod:`formulations.branch_price.pricing` with
     fixed:  w_m·dH[m,l] - π_m + 2·dC·f_m + Σ_s H[s,m,l]  per client,  -(H[m,r,l] + H[r,m,l])  per pair
     local:  -2·dC·f_m + Σ_r G[m,r,l]                     per client,  -(G[m,r,l] + G[r,m,l])  per pair
 """
@@ -24,7 +24,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from relocbench.formulations.contents import Flags, Prices, share
+from relocbench.formulations.branch_price.pricing import Flags, Prices, share
 from relocbench.formulations.linearisation import Linearisation
 from relocbench.instances.kernels.ragged import FloatArray
 

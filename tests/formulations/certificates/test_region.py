@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from relocbench.formulations.certificates.certificate import SplitClient, SplitShare, SplitTopic
-from relocbench.formulations.certificates.states import THETA_BITS, cases, restricted, root, theta_range
-from relocbench.formulations.certificates.whole_problem import WholeProblem
+from relocbench.formulations.certificates.integer_problem import WholeProblem
+from relocbench.formulations.certificates.region import THETA_BITS, cases, restricted, root, theta_range
 from relocbench.instances.errors import InputError
 from relocbench.instances.evaluation_exact import evaluate_exact
 from tests.formulations.certificates.duals import Costs, instances_of_every_kind, random_split, random_state

@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from relocbench.formulations.availability import require
-from relocbench.formulations.cpsat_model import Model, Scales, build, choose_scales
+from relocbench.formulations.cpsat.model import Model, Scales, build, choose_scales
+from relocbench.formulations.incumbent import OutOfTimeError, Proof, slack
+from relocbench.formulations.integer_scaling import lower_bound, upper_limit
 from relocbench.formulations.linearisation import linearise
-from relocbench.formulations.proof import OutOfTimeError, Proof, slack
-from relocbench.formulations.rounding import lower_bound, upper_limit
+from relocbench.formulations.solvers.availability import require
 from relocbench.instances.evaluation import evaluate
 from relocbench.instances.instance import Instance
 from relocbench.instances.kernels.ragged import IntArray, frozen
@@ -35,7 +35,7 @@ def solve(
     presolve: bool = True,
     conditioned: bool = True,
 ) -> Solution:
-    """Solve the model of :mod:`formulations.cpsat_model`, whose minimum is a lower bound, and cost its homes.
+    """Solve the model of :mod:`formulations.cpsat.model`, whose minimum is a lower bound, and cost its homes.
 
     Where rounding keeps the bound from meeting the cost, the model learns the exact shares of the homes found, and the
     search goes on without those homes; after some rounds with the finest scale that 64 bits allow.

@@ -1,12 +1,12 @@
 import numpy as np
 import pytest
 
-from relocbench.formulations import branch_price
-from relocbench.formulations.content_master import Master
-from relocbench.formulations.contents import best_contents
+from relocbench.formulations.branch_price import solve as branch_price
+from relocbench.formulations.branch_price.master import Master
+from relocbench.formulations.branch_price.pricing import best_contents
+from relocbench.formulations.incumbent import OutOfTimeError
 from relocbench.formulations.linearisation import linearise
 from relocbench.formulations.local_search import descend
-from relocbench.formulations.proof import OutOfTimeError
 from relocbench.instances.evaluation import evaluate
 from relocbench.instances.generators.families import FAMILIES
 from relocbench.instances.instance import Instance

@@ -2,7 +2,7 @@
 
 Variables: for each client ``m`` a label ``(l, τ)``, its home and the level of its home; for each server that may be
 overloaded ``t_l``, its level; for each topic on such a server ``y[n,l]``, closed or open. With the levels
-``lo_τ ≤ θ_l ≤ hi_τ`` of :mod:`formulations.cfn_levels` and the loads ``A_τ``, ``B_τ`` that they hold:
+``lo_τ ≤ θ_l ≤ hi_τ`` of :mod:`formulations.cfn.levels` and the loads ``A_τ``, ``B_τ`` that they hold:
 
     label_m = (l,τ)  ⇒  t_l = τ,  and y[n,l] = 1 for m ∈ P_n
     Σ_n u_n·y[n,l] ≤ A_τ  and  Σ_m U_m·[home_m = l] ≤ B_τ,  where τ = t_l
@@ -19,10 +19,10 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from relocbench.formulations.cfn_levels import Levels
+from relocbench.formulations.cfn.levels import Levels
+from relocbench.formulations.incumbent import OutOfTimeError
+from relocbench.formulations.integer_scaling import WholeArray, down
 from relocbench.formulations.linearisation import Linearisation
-from relocbench.formulations.proof import OutOfTimeError
-from relocbench.formulations.rounding import WholeArray, down
 from relocbench.instances.kernels.ragged import FloatArray, IntArray
 
 FORBIDDEN = -1

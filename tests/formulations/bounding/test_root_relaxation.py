@@ -1,9 +1,9 @@
 import numpy as np
 import pytest
 
-from relocbench.formulations.bounding import root
+from relocbench.formulations.bounding import root_relaxation
 from relocbench.formulations.bounding.client_graph import client_graph
-from relocbench.formulations.bounding.root import Root
+from relocbench.formulations.bounding.root_relaxation import Root
 from relocbench.formulations.enumeration import solve as enumerate_all
 from relocbench.instances.evaluation import evaluate
 from relocbench.instances.generators.families import FAMILIES
@@ -30,8 +30,8 @@ def test_with_loose_capacities_the_root_is_nearly_the_optimum():
 def test_labels_that_pay_are_taken_in(monkeypatch):
     instance = FAMILIES["small"].cells({"regime": "scarce", "clients": 30, "servers": 6})[0].build(0)
     everything = rise(instance, 6)
-    monkeypatch.setattr(root, "ALL_SERVERS", 1)
-    monkeypatch.setattr(root, "NEAREST", 1)
+    monkeypatch.setattr(root_relaxation, "ALL_SERVERS", 1)
+    monkeypatch.setattr(root_relaxation, "NEAREST", 1)
     few = rise(instance, 12)
     assert not few.relaxation.labels.servers.all()
     assert few.bound.value == pytest.approx(everything.bound.value, rel=0.01)

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from relocbench.formulations.integer_scaling import WholeArray, down, whole_exponent
 from relocbench.formulations.linearisation import Linearisation
-from relocbench.formulations.rounding import WholeArray, down, whole_exponent
 from relocbench.instances.kernels.ragged import IntArray
 
 LOAD_BITS = 32

@@ -26,9 +26,9 @@ from typing import Any
 
 import numpy as np
 
+from relocbench.formulations.incumbent import OutOfTimeError
+from relocbench.formulations.integer_scaling import FLOAT_ERROR, bits_of, down, scale_exponent, up, whole_exponent
 from relocbench.formulations.linearisation import Linearisation
-from relocbench.formulations.proof import OutOfTimeError
-from relocbench.formulations.rounding import FLOAT_ERROR, bits_of, down, scale_exponent, up, whole_exponent
 from relocbench.instances.kernels.ragged import FloatArray, IntArray
 
 # The objective, and products of a load and a share, stay below this many bits: CP-SAT's own sums need room up to 63.

@@ -6,14 +6,14 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from relocbench.formulations.availability import require
-from relocbench.formulations.cfn_levels import Levels
-from relocbench.formulations.cfn_network import Labels, Network, build
-from relocbench.formulations.cfn_process import StuckError, search
+from relocbench.formulations.cfn.levels import Levels
+from relocbench.formulations.cfn.network import Labels, Network, build
+from relocbench.formulations.cfn.process import StuckError, search
+from relocbench.formulations.incumbent import OutOfTimeError, Proof, slack
+from relocbench.formulations.integer_scaling import lower_bound, scale_exponent, upper_limit
 from relocbench.formulations.linearisation import linearise
 from relocbench.formulations.local_search import descend
-from relocbench.formulations.proof import OutOfTimeError, Proof, slack
-from relocbench.formulations.rounding import lower_bound, scale_exponent, upper_limit
+from relocbench.formulations.solvers.availability import require
 from relocbench.instances.instance import Instance
 from relocbench.instances.kernels.ragged import IntArray
 from relocbench.instances.solution import Progress, Solution
@@ -38,7 +38,7 @@ def solve(
     log: bool = False,
     levels: int = 4,
 ) -> Solution:
-    """Solve the network of :mod:`formulations.cfn_network`, whose minimum is a lower bound, and cost its homes.
+    """Solve the network of :mod:`formulations.cfn.network`, whose minimum is a lower bound, and cost its homes.
 
     If the bound does not meet the cost, the levels of ``θ`` are split at the shares of the homes found, for which the
     next network is then exact. That ends, as there are finitely many shares.

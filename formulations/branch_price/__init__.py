@@ -1,0 +1,1 @@
+"""Branch and price: columns are the contents of one server."""

@@ -1,0 +1,1 @@
+"""Cost function networks, solved by toulbar2."""

@@ -1,0 +1,1 @@
+"""Constraint programming on whole numbers, solved by CP-SAT."""
