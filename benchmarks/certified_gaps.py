@@ -11,11 +11,11 @@ import tempfile
 import time
 from pathlib import Path
 
-from relocbench.certifying import certify
 from relocbench.formulations.certificates.certificate import write_certificate
 from relocbench.formulations.certificates.verification import verify
 from relocbench.instances.generators.families import FAMILIES, SIGMAS
-from relocbench.solving import warm_up
+from relocbench.runs.certify import certify
+from relocbench.runs.solve import warm_up
 
 
 def main(seconds: float, seeds: int, directory: Path) -> None:

@@ -11,11 +11,11 @@ import tempfile
 import time
 from pathlib import Path
 
-from relocbench.certifying import certify
 from relocbench.formulations.certificates.certificate import write_certificate
 from relocbench.formulations.certificates.verification import verify
 from relocbench.instances.generators.families import FAMILIES
-from relocbench.solving import warm_up
+from relocbench.runs.certify import certify
+from relocbench.runs.solve import warm_up
 
 SIZES = ((1_000, 25, 60.0), (10_000, 100, 600.0), (100_000, 100, 2400.0))
 CLIENTS_A_TOPIC = 6.0  # of the family: members are shared between topics

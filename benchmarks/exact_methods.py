@@ -15,10 +15,10 @@ import numpy as np
 
 from relocbench.instances.generators.families import FAMILIES, SMALL_SIZES
 from relocbench.instances.instance import Instance
-from relocbench.methods import select
-from relocbench.runs import Row, Store
-from relocbench.sweeps import Limits, Task, sweep
-from relocbench.terminal import progress
+from relocbench.runs.progress import progress
+from relocbench.runs.run_store import Row, Store
+from relocbench.runs.selectors import select
+from relocbench.runs.sweep import Limits, Task, sweep
 
 SIZES = (10, 15, 20, 30)
 METHODS = (

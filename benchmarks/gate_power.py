@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from relocbench.instances.library.library import Library
 from relocbench.reports.gate.comparing import Pairs, compare, group_of
-from relocbench.solving import solve
+from relocbench.runs.solve import solve
 
 # Methods, from none to much noise between seeds, and how many seeds there are to draw from.
 METHODS = {"otos": 1, "anneal[moves=50000]": 24, "anneal[moves=2000]": 40, "random": 40}

@@ -2,7 +2,7 @@
 
 import itertools
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from relocbench.instances.errors import InputError, shown
@@ -50,6 +50,20 @@ def read_instances(path: str | Path, name: str | None = None) -> Iterator[Instan
         yield from read_rows(path, name)
     except InputError as error:
         raise error.inside(str(path)) from error
+
+
+def read_all(paths: Iterable[str | Path]) -> list[Instance]:
+    """Read the instances of all files and folders, each once."""
+    found: list[Instance] = []
+    for path in paths:
+        for file in instance_files(path):
+            found += [read_instance(file)] if ".parquet#" in str(file) else read_instances(file)
+    return unique(found)
+
+
+def unique(instances: Iterable[Instance]) -> list[Instance]:
+    """Return the instances without repetitions: the same one from a file and from a family is one."""
+    return list({instance.hash: instance for instance in instances}.values())
 
 
 def instance_files(path: str | Path) -> list[Path]:

@@ -1,44 +1,47 @@
 """A workbench that tells how far from optimal topic allocations on edge servers are.
 
-The names below are what the workbench offers to Python; each is imported when it is first used. Rooms above this one
-add theirs as entry points ``relocbench.names``, as they do with commands.
+The names below are what the workbench offers to Python. Each is imported when it is first used, so that
+``import relocbench`` is fast and loads no solver.
 """
 
 import importlib
-import importlib.metadata
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from relocbench.version import __version__
+from relocbench.runs.version import __version__
 
 if TYPE_CHECKING:
-    from relocbench.certifying import certify
     from relocbench.formulations.certificates.verification import verify
-    from relocbench.generating import generate
     from relocbench.instances.evaluation import evaluate
+    from relocbench.instances.generators.generate import generate
     from relocbench.instances.instance import Instance
-    from relocbench.solving import solve
+    from relocbench.reports.gate.checking import check
+    from relocbench.reports.study.study import study
+    from relocbench.runs.certify import certify
+    from relocbench.runs.solve import solve
 
-_PLACES = {
+__all__ = ["Instance", "__version__", "certify", "check", "evaluate", "generate", "solve", "study", "verify"]
+
+# Where each name comes from, as the imports above say; a test compares the two.
+_MODULES = {
     "Instance": "relocbench.instances.instance",
-    "certify": "relocbench.certifying",
+    "certify": "relocbench.runs.certify",
+    "check": "relocbench.reports.gate.checking",
     "evaluate": "relocbench.instances.evaluation",
-    "generate": "relocbench.generating",
-    "solve": "relocbench.solving",
+    "generate": "relocbench.instances.generators.generate",
+    "solve": "relocbench.runs.solve",
+    "study": "relocbench.reports.study.study",
     "verify": "relocbench.formulations.certificates.verification",
 }
 
-__all__ = ["Instance", "__version__", "certify", "evaluate", "generate", "solve", "verify"]
+if not TYPE_CHECKING:
 
-
-def __getattr__(name: str) -> Any:
-    if name in _PLACES:
-        return getattr(importlib.import_module(_PLACES[name]), name)
-    # What Python itself asks every module for is not looked up among installed packages.
-    if not name.startswith("_"):
-        for point in importlib.metadata.entry_points(group="relocbench.names", name=name):
-            return point.load()
-    raise AttributeError(f"module 'relocbench' has no attribute {name!r}")
+    def __getattr__(name):
+        if name not in _MODULES:
+            raise AttributeError(f"module 'relocbench' has no attribute {name!r}")
+        value = getattr(importlib.import_module(_MODULES[name]), name)
+        globals()[name] = value
+        return value
 
 
 def __dir__() -> list[str]:
-    return sorted({*__all__, *importlib.metadata.entry_points(group="relocbench.names").names})
+    return __all__

@@ -1,9 +1,13 @@
-"""The command ``relocbench``: one module below ``commands`` for each word, and what other rooms register."""
+"""The command ``relocbench``: one module below ``commands`` for each word.
 
-import importlib.metadata
+A command is a module with a function ``run`` and a line in one of the tables below. It imports what it calls when it
+runs, so that ``--help`` answers at once.
+"""
+
 import io
 import signal
 import sys
+from types import ModuleType
 from typing import Annotated
 
 import typer
@@ -11,6 +15,7 @@ import typer
 from relocbench.commands import (
     bench,
     certify,
+    check,
     describe,
     evaluate,
     families,
@@ -18,10 +23,36 @@ from relocbench.commands import (
     info,
     library,
     methods,
+    paper,
+    show,
     solve,
+    study,
     verify,
 )
-from relocbench.version import __version__
+from relocbench.commands.spark import arrange, compare, reloc
+from relocbench.commands.spark import evaluate as spark_evaluate
+from relocbench.commands.spark import generate as spark_generate
+from relocbench.commands.spark import run as spark_run
+from relocbench.instances.errors import InputError
+from relocbench.runs.version import __version__
+
+COMMANDS: tuple[ModuleType, ...] = (
+    generate,
+    describe,
+    solve,
+    evaluate,
+    certify,
+    verify,
+    study,
+    bench,
+    paper,
+    check,
+    show,
+    families,
+    methods,
+    info,
+)
+SPARK_COMMANDS: tuple[ModuleType, ...] = (arrange, spark_generate, spark_run, reloc, spark_evaluate, compare)
 
 app = typer.Typer(
     help="Exact-versus-heuristic workbench for topic allocation on edge servers.",
@@ -29,15 +60,21 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for command in (generate, describe, solve, evaluate, certify, verify, bench, families, methods, info):
-    app.command(command.__name__.rpartition(".")[2])(command.run)
+spark = typer.Typer(
+    help="The same work at scale, on Spark: on this machine, or on a cluster with --master spark://host:port.",
+    no_args_is_help=True,
+)
+
+
+def _register(group: typer.Typer, commands: tuple[ModuleType, ...]) -> None:
+    for command in commands:
+        group.command(command.__name__.rpartition(".")[2])(command.run)
+
+
+_register(app, COMMANDS)
+_register(spark, SPARK_COMMANDS)
 app.add_typer(library.app, name="library")
-for point in importlib.metadata.entry_points(group="relocbench.commands"):
-    word = point.load()
-    if isinstance(word, typer.Typer):
-        app.add_typer(word, name=point.name)
-    else:
-        app.command(point.name)(word)
+app.add_typer(spark, name="spark")
 
 
 def _print_version(wanted: bool) -> None:
@@ -57,8 +94,6 @@ def _common(
 
 def main() -> None:
     """Run the command; wrong input is one line and exit 2, never a traceback."""
-    from relocbench.instances.errors import InputError
-
     try:
         app()
     except InputError as error:

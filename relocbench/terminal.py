@@ -4,34 +4,9 @@ import contextlib
 import json
 import shlex
 import sys
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Any, TypeVar
-
-Item = TypeVar("Item")
-
-
-def progress(items: Iterable[Item], total: int, what: str) -> Iterator[Item]:
-    """Pass the items on, with a progress bar on a terminal and without one elsewhere."""
-    if not sys.stderr.isatty() or total < 2:
-        yield from items
-        return
-    from rich.console import Console
-    from rich.progress import track
-
-    yield from track(items, description=what, total=total, console=Console(stderr=True), transient=True)
-
-
-@contextlib.contextmanager
-def live_line() -> Iterator[Callable[[str], None]]:
-    """Give a function that shows one changing line of progress on a terminal, and does nothing elsewhere."""
-    if not sys.stderr.isatty():
-        yield lambda text: None
-        return
-    from rich.console import Console
-
-    with Console(stderr=True).status("working") as status:
-        yield status.update
+from typing import Any
 
 
 @contextlib.contextmanager
@@ -75,3 +50,12 @@ def print_table(title: str, columns: Sequence[str], rows: Iterable[Sequence[str]
     console = Console()
     # A file or a pipe has no width of its own: let the table have what it needs.
     Console(width=None if console.is_terminal else 160).print(table)
+
+
+def print_cost(cost: dict[str, Any]) -> None:
+    """Print the cost and the extremes of what servers bear."""
+    print(f"Y = {cost['Y']:.9g}   Y1 = {cost['Y1']:.9g}   Y2 = {cost['Y2']:.9g}")
+    print(f"ΣD = {cost['objective']:.12g} over {cost['publications']:,} publications")
+    busy = sum(share < 1.0 for share in cost["theta"])
+    most = f"most storage {max(cost['storage']):,.6g}, most compute {max(cost['compute']):,.6g}"
+    print(f"{len(cost['theta']):,} servers, {busy:,} overloaded, least θ {min(cost['theta']):.4f}; {most}")

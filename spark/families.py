@@ -4,9 +4,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from relocbench.generating import Plan
 from relocbench.instances.errors import InputError
 from relocbench.instances.files.instance_parquet import write_rows
+from relocbench.instances.generators.generate import Plan
 from relocbench.spark.spreading import spread
 
 if TYPE_CHECKING:

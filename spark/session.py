@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from relocbench.instances.errors import InputError, reason
+from relocbench.runs.environment import cores
 from relocbench.spark.java import java_home
 from relocbench.spark.shipping import ship
 
@@ -74,11 +75,6 @@ def session(
                 yield spark
             finally:
                 _stop(spark)
-
-
-def cores() -> int:
-    """Return how many cores this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def _settings(master: str, folder: Path, memory: float | None, partitions: int | None) -> dict[str, str]:

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 # What executors need; the command and the reports stay here.
 PACKAGE = Path(__file__).parent.parent
-ROOMS = ("instances", "heuristics", "formulations", "spark")
+ROOMS = ("instances", "heuristics", "formulations", "runs", "spark")
 STUB = """from relocbench_arrival import arrive
 from relocbench_caches import cache_folder
 
@@ -35,7 +35,7 @@ def write_archive(path: Path) -> None:
     content = {"relocbench/__init__.py": STUB.encode()}
     content["relocbench_arrival.py"] = (PACKAGE / "spark" / "arrival.py").read_bytes()
     content["relocbench_caches.py"] = (PACKAGE / "instances" / "kernels" / "cache_folder.py").read_bytes()
-    shipped = [*PACKAGE.glob("*.py"), *(file for room in ROOMS for file in (PACKAGE / room).rglob("*.py"))]
+    shipped = [PACKAGE / "__init__.py", *(file for room in ROOMS for file in (PACKAGE / room).rglob("*.py"))]
     for file in sorted(shipped):
         content[f"{CARGO}relocbench/{file.relative_to(PACKAGE).as_posix()}"] = file.read_bytes()
     content |= _metadata()

@@ -8,7 +8,7 @@ import pytest
 import typer.main
 
 from relocbench.cli import app
-from relocbench.methods import select_many
+from relocbench.runs.selectors import select_many
 
 ROOT = Path(__file__).parents[1]
 PAGES = (ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")))

@@ -8,9 +8,10 @@ MAY_IMPORT = {
     "instances": set(),
     "heuristics": {"instances"},
     "formulations": {"instances"},
-    "relocbench": {"instances", "heuristics", "formulations"},
-    "spark": {"instances", "heuristics", "formulations", "relocbench"},
-    "reports": {"instances", "heuristics", "formulations", "relocbench", "spark"},
+    "runs": {"instances", "heuristics", "formulations"},
+    "spark": {"instances", "heuristics", "formulations", "runs"},
+    "reports": {"instances", "heuristics", "formulations", "runs", "spark"},
+    "relocbench": {"instances", "heuristics", "formulations", "runs", "spark", "reports"},
 }
 
 

@@ -1,23 +1,22 @@
 """``relocbench bench``."""
 
 import contextlib
-import sys
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from relocbench.terminal import command_line, print_json, print_table, progress, resumable
+from relocbench.benchmark_output import print_benchmark, print_report, write_report
+from relocbench.commands.options import read_parameters, read_seeds
+from relocbench.runs.progress import progress
+from relocbench.terminal import print_json, resumable
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from relocbench.cross_check import Disagreement
     from relocbench.instances.instance import Instance
-    from relocbench.methods import Selector
-    from relocbench.runs import Row
-    from relocbench.sweeps import Limits
+    from relocbench.runs.run_store import Row
+    from relocbench.runs.selectors import Selector
+    from relocbench.runs.sweep import Limits
 
 FAMILY = "Instances of a family"
 CHECK = "Methods against each other"
@@ -79,10 +78,9 @@ def run(
 
     Example: relocbench bench --cross-check
     """
-    from relocbench.generating import read_seeds
-    from relocbench.isolation import GIB
-    from relocbench.methods import refuse_absent, select_many
-    from relocbench.sweeps import Limits
+    from relocbench.runs.isolation.supervisor import GIB
+    from relocbench.runs.selectors import refuse_absent, select_many
+    from relocbench.runs.sweep import Limits
 
     selectors = select_many(method or ())
     refuse_absent(selectors)
@@ -106,8 +104,8 @@ def _bench(
     as_json: bool,
 ) -> None:
     from relocbench.instances.errors import InputError
-    from relocbench.runs import Store
-    from relocbench.sweeps import Task, sweep
+    from relocbench.runs.run_store import Store
+    from relocbench.runs.sweep import Task, sweep
 
     if not instances:
         raise InputError("bench", "expected instance files, --family, or --cross-check")
@@ -119,67 +117,8 @@ def _bench(
     with resumable(out), contextlib.closing(running):
         rows += progress(running, len(tasks), "running")
     order = {task.run(limits): number for number, task in enumerate(tasks)}
-    if report(sorted(rows, key=lambda row: order[row.run]), out, as_json):
+    if print_benchmark(sorted(rows, key=lambda row: order[row.run]), out, as_json):
         raise typer.Exit(1)
-
-
-def report(rows: "list[Row]", out: Path, as_json: bool) -> int:
-    """Print what came of runs and draw their report; return how many answers are wrong."""
-    from relocbench.cross_check import wrong_answers
-    from relocbench.sweeps import group_of, summarise
-
-    wrong = wrong_answers(rows)
-    drawn = _drawn(rows, out, wrong)
-    summaries = summarise(rows, group_of)
-    errors = [f"{row.selector} on {row.instance}: {row.error}" for row in rows if row.status == "error"]
-    if as_json:
-        told = {"runs": len(rows), "out": str(out), "summary": list(map(asdict, summaries)), "errors": errors}
-        print_json(told | {"wrong": list(map(asdict, wrong))} | drawn)
-        return len(wrong)
-    for one in wrong:
-        print(f"WRONG: {one.instance}, seed {one.seed}: {one.message}")
-    columns = ("instances", "method", "proved", "seconds to proof", "gap otherwise", "mean Y", "at a limit", "errors")
-    table = [
-        (
-            summary.group,
-            summary.method,
-            f"{summary.proved} / {summary.runs}",
-            _number(summary.seconds_to_proof, ".3g"),
-            _number(summary.gap, ".2%"),
-            _number(summary.y, ".6g"),
-            str(summary.stopped or "-"),
-            str(summary.errors or "-"),
-        )
-        for summary in summaries
-    ]
-    print_table(f"{len(rows)} runs, in {out}", columns, table, columns[2:])
-    for line in errors[:20]:
-        print(line)
-    if len(errors) > 20:
-        print(f"and {len(errors) - 20} more errors")
-    _print_drawn(drawn)
-    return len(wrong)
-
-
-def _drawn(rows: "list[Row]", out: Path, wrong: "Sequence[Disagreement]", note: str = "") -> dict[str, str | None]:
-    """Have the report drawn; return where it is, for people and programs."""
-    from relocbench.drawing import drawer
-
-    if not rows:
-        return {"report": None, "data": None}
-    drawn = drawer("bench")(rows, out, command=command_line(), wrong=wrong, note=note)
-    if drawn.missing is not None:
-        print(f"relocbench: {drawn.missing}", file=sys.stderr)
-    return {
-        "report": None if drawn.page is None else str(drawn.page),
-        "data": None if drawn.data is None else str(drawn.data),
-    }
-
-
-def _print_drawn(drawn: "Mapping[str, str | None]") -> None:
-    for what, path in drawn.items():
-        if path is not None:
-            print(f"{what}: {path}")
 
 
 def _cross_check(
@@ -191,8 +130,8 @@ def _cross_check(
     retry_errors: bool,
     as_json: bool,
 ) -> None:
-    from relocbench.cross_check import conclude, default_instances, exact_methods, run_all, wrong_answers
-    from relocbench.runs import Store
+    from relocbench.runs.cross_check import conclude, default_instances, exact_methods, run_all, wrong_answers
+    from relocbench.runs.run_store import Store
 
     absent: dict[str, str] = {}
     if not selectors:
@@ -211,7 +150,9 @@ def _cross_check(
     besides = [one for one in wrong_answers(rows) if (one.hash, one.methods[0], one.seed) not in told]
     answer = replace(answer, disagreements=(*answer.disagreements, *besides))
     wrong = [one for one in answer.disagreements if one.kind != "error"]
-    drawn = _drawn(rows, store.folder, wrong, "Here one process runs all problems of a method, one after the other.")
+    drawn = write_report(
+        rows, store.folder, wrong, "Here one process runs all problems of a method, one after the other."
+    )
     if as_json:
         print_json(asdict(answer) | {"unavailable": absent} | drawn)
     else:
@@ -225,7 +166,7 @@ def _cross_check(
             f"{answer.optima} claimed optima and {answer.bounds} other bounds compared, "
             + (f"{len(answer.disagreements)} disagreements" if answer.disagreements else "all agree")
         )
-        _print_drawn(drawn)
+        print_report(drawn)
     if answer.disagreements:
         raise typer.Exit(1)
 
@@ -234,8 +175,9 @@ def _instances(
     files: list[Path], family: str | None, seeds: str | None, chosen: dict[str, Any], settings: list[str]
 ) -> "list[Instance]":
     """Return the instances of all files, then those of the family."""
-    from relocbench.generating import generate_many, read_parameters, read_seeds
     from relocbench.instances.errors import InputError
+    from relocbench.instances.generators.generate import generate_many
+    from relocbench.instances.instance_source import read_all, unique
 
     found = read_all(files)
     parameters = read_parameters(chosen, settings)
@@ -245,24 +187,4 @@ def _instances(
     elif parameters or seeds is not None:
         given = [*parameters, *(["seeds"] if seeds is not None else [])]
         raise InputError(f"--{given[0]}", "needs --family, which it belongs to")
-    return _once(found)
-
-
-def read_all(files: list[Path]) -> "list[Instance]":
-    """Read the instances of all files and folders."""
-    from relocbench.instances.instance_source import instance_files, read_instance, read_instances
-
-    found: list[Instance] = []
-    for path in files:
-        for file in instance_files(path):
-            found += [read_instance(file)] if ".parquet#" in str(file) else read_instances(file)
-    return _once(found)
-
-
-def _once(instances: "list[Instance]") -> "list[Instance]":
-    """Return the instances; the same one twice, from a file and a family, is one."""
-    return list({instance.hash: instance for instance in instances}.values())
-
-
-def _number(value: float | None, form: str) -> str:
-    return "-" if value is None else format(value, form)
+    return unique(found)

@@ -6,7 +6,8 @@ from typing import Annotated
 
 import typer
 
-from relocbench.terminal import live_line, print_json
+from relocbench.runs.progress import live_line
+from relocbench.terminal import print_json
 
 
 def run(
@@ -23,11 +24,11 @@ def run(
 
     Example: relocbench certify inst.json --time-limit 60 --out cert.json
     """
-    from relocbench.certifying import certify
     from relocbench.formulations.certificates.certificate import check_certificate_path, write_certificate
     from relocbench.instances.files.solution_file import read_solution
     from relocbench.instances.instance_source import check_not_the_instance, read_instance
-    from relocbench.solving import warm_up
+    from relocbench.runs.certify import certify
+    from relocbench.runs.solve import warm_up
 
     check_certificate_path(out)
     check_not_the_instance(out, instance)

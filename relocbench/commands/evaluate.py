@@ -25,7 +25,7 @@ def run(
     from relocbench.instances.evaluation_exact import evaluate_exact
     from relocbench.instances.files.solution_file import read_solution
     from relocbench.instances.instance_source import read_instance
-    from relocbench.solving import exceeds
+    from relocbench.runs.solve import exceeds
 
     problem = read_instance(instance)
     stored = read_solution(solution, problem)

@@ -5,8 +5,21 @@ from typing import Annotated, Any
 
 import typer
 
-from relocbench.commands.options import FIELD, Clients, Family, People, Regime, Set, Sigma, Sites, Social
-from relocbench.terminal import print_json, progress
+from relocbench.commands.options import (
+    FIELD,
+    Clients,
+    Family,
+    People,
+    Regime,
+    Set,
+    Sigma,
+    Sites,
+    Social,
+    read_parameters,
+    read_seeds,
+)
+from relocbench.runs.progress import progress
+from relocbench.terminal import print_json
 
 
 def run(
@@ -44,9 +57,9 @@ def run(
 
     Example: relocbench generate --family small --regime scarce --out small.parquet
     """
-    from relocbench.generating import generate_many, read_parameters, read_seeds
     from relocbench.instances.errors import InputError
     from relocbench.instances.files.instance_parquet import write_rows
+    from relocbench.instances.generators.generate import generate_many
     from relocbench.instances.instance_source import write_instance
 
     given: dict[str, Any] = {

@@ -12,7 +12,7 @@ def run(as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = F
 
     Example: relocbench info
     """
-    from relocbench.information import information
+    from relocbench.runs.environment import information
 
     found = information()
     if as_json:

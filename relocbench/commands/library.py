@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Annotated, NoReturn
 
 import typer
 
-from relocbench.terminal import live_line, print_json, print_table
+from relocbench.runs.progress import live_line
+from relocbench.terminal import print_json, print_table
 
 if TYPE_CHECKING:
     from relocbench.instances.library.library import Entry, Library
@@ -91,13 +92,13 @@ def improve(
 
     Example: relocbench library improve paper-s10-3 cert.json --by 'certify, 1 h'
     """
-    from relocbench import shelving
+    from relocbench.runs import library_updates
 
     shelf = _shelf(directory)
-    offer = shelving.read_offer(file, shelf.read(_bare(name)))
+    offer = library_updates.read_offer(file, shelf.read(_bare(name)))
     try:
-        change = shelving.improve(shelf, _bare(name), offer, by)
-    except shelving.RefusedError as error:
+        change = library_updates.improve(shelf, _bare(name), offer, by)
+    except library_updates.RefusedError as error:
         _refuse(file, error)
     if as_json:
         print_json({"better": list(change.better), "version": shelf.version, "entry": change.after.to_json()})
@@ -120,14 +121,14 @@ def add(
 
     Example: relocbench library add inst.json cert.json --name paper-s10-7
     """
-    from relocbench import shelving
     from relocbench.formulations.certificates.certificate import read_certificate
     from relocbench.instances.instance_source import read_instance
+    from relocbench.runs import library_updates
 
     shelf = _shelf(directory)
     try:
-        entry = shelving.add(shelf, read_instance(instance), read_certificate(certificate), name=name, by=by)
-    except shelving.RefusedError as error:
+        entry = library_updates.add(shelf, read_instance(instance), read_certificate(certificate), name=name, by=by)
+    except library_updates.RefusedError as error:
         _refuse(certificate, error)
     if as_json:
         print_json({"version": shelf.version, "entry": entry.to_json()})
@@ -145,7 +146,7 @@ def check(
 
     Example: relocbench library check 'tiny-*'
     """
-    from relocbench import shelving
+    from relocbench.runs import library_updates
 
     shelf = _shelf(directory)
     patterns = list(map(_bare, names or ["*"]))
@@ -159,10 +160,10 @@ def check(
         for number, name in enumerate(chosen):
             text = f"{number + 1} of {len(chosen)}: {name}"
             show_line(text)
-            if problem := shelving.check(shelf, name, partial(show_step, text)):
+            if problem := library_updates.check(shelf, name, partial(show_step, text)):
                 wrong[name] = problem
     if names is None:
-        wrong |= {path.name: "belongs to no entry" for path in shelving.stray_files(shelf)}
+        wrong |= {path.name: "belongs to no entry" for path in library_updates.stray_files(shelf)}
     if as_json:
         print_json({"version": shelf.version, "checked": len(chosen), "wrong": wrong})
     else:

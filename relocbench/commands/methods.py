@@ -12,7 +12,7 @@ def run(as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = F
 
     Example: relocbench methods
     """
-    from relocbench.methods import METHODS
+    from relocbench.runs.methods import METHODS
 
     listed = [
         {

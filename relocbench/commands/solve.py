@@ -9,13 +9,14 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from relocbench.terminal import live_line, print_json
+from relocbench.runs.progress import live_line
+from relocbench.terminal import print_json
 
 if TYPE_CHECKING:
     from relocbench.instances.instance import Instance
     from relocbench.instances.solution import Progress
-    from relocbench.methods import Selector
-    from relocbench.solving import Result
+    from relocbench.runs.selectors import Selector
+    from relocbench.runs.solve import Result
 
 
 def run(
@@ -38,8 +39,8 @@ def run(
     """
     from relocbench.instances.files.solution_file import check_solution_path, write_solution
     from relocbench.instances.instance_source import check_not_the_instance, read_instance
-    from relocbench.outside import find_method
-    from relocbench.solving import solve
+    from relocbench.runs.selectors import find_method
+    from relocbench.runs.solve import solve
 
     if out is not None:
         check_solution_path(out)
@@ -79,7 +80,7 @@ def run(
             }
         )
     else:
-        from relocbench.verifying import gap
+        from relocbench.runs.outcome import gap
 
         missing = gap(stored.objective, stored.bound)
         print(
@@ -102,8 +103,8 @@ def _isolated(
     """Run an exact method in its own process; without homes to show, say why in one line and exit 1."""
     from relocbench.instances.errors import InputError
     from relocbench.instances.solution import Solution
-    from relocbench.isolation import GIB, run_isolated
-    from relocbench.solving import Result
+    from relocbench.runs.isolation.supervisor import GIB, run_isolated
+    from relocbench.runs.solve import Result
 
     if reason := selector.method.unavailable():
         raise InputError(f"method {selector.method.name}", reason)

@@ -8,7 +8,8 @@ from typing import Annotated, Any
 
 import typer
 
-from relocbench.terminal import live_line, print_json
+from relocbench.runs.progress import live_line
+from relocbench.terminal import print_json
 
 
 def run(

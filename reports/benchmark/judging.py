@@ -4,12 +4,12 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from relocbench.cross_check import Disagreement, by_instance
 from relocbench.formulations.incumbent import slack
 from relocbench.instances.library.library import Library
-from relocbench.methods import METHODS
-from relocbench.runs import Row
-from relocbench.sweeps import group_of
+from relocbench.runs.cross_check import Disagreement, by_instance
+from relocbench.runs.methods import METHODS
+from relocbench.runs.run_store import Row
+from relocbench.runs.sweep import group_of
 
 # How a run can end, best first. A wrong answer and a refusal are errors in the rows, and something else to a reader.
 OUTCOMES = ("optimal", "feasible", "time_limit", "memory_limit", "refused", "error", "wrong")

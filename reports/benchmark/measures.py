@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from relocbench.reports.benchmark.judging import Judged, Problem
-from relocbench.runs import Row
+from relocbench.runs.run_store import Row
 
 SHIFT = 10.0
 # Differences between shorter times are the machine's.

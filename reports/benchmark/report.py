@@ -1,19 +1,36 @@
 """What ``relocbench bench`` ends in: a Parquet file, and a page where pages can be made."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
-from relocbench.cross_check import Disagreement
-from relocbench.drawing import Drawn
 from relocbench.instances.errors import InputError
 from relocbench.instances.library.library import Library
 from relocbench.reports.benchmark.judging import Judged, judge
 from relocbench.reports.benchmark.table import write_table
 from relocbench.reports.pages.needs import require
-from relocbench.runs import Row
+from relocbench.runs.cross_check import Disagreement
+from relocbench.runs.run_store import Row
 
 # Below the runs and their logs, so that all can be moved together.
 FOLDER = "report"
+
+
+@dataclass(frozen=True)
+class Drawn:
+    """What was written.
+
+    Attributes
+    ----------
+    data, page
+        The Parquet file, and the page; None where there is none.
+    missing
+        Why there is no page.
+    """
+
+    data: Path
+    page: Path | None
+    missing: str | None = None
 
 
 def draw(rows: Sequence[Row], store: Path, *, command: str, wrong: Sequence[Disagreement], note: str = "") -> Drawn:

@@ -6,8 +6,8 @@ from typing import Any
 
 from relocbench.instances.errors import InputError
 from relocbench.instances.generators.families import family
-from relocbench.isolation import GIB
 from relocbench.reports.benchmark.judging import Judged
+from relocbench.runs.isolation.supervisor import GIB
 
 
 def command_of(run: Judged) -> str | None:

@@ -2,10 +2,10 @@
 
 from collections.abc import Sequence
 
-from relocbench.cross_check import Disagreement
 from relocbench.reports.benchmark.judging import Judged, Problem, can_prove
 from relocbench.reports.benchmark.measures import solved_by_all
 from relocbench.reports.pages.looks import looks
+from relocbench.runs.cross_check import Disagreement
 
 
 class Results:

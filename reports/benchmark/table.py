@@ -9,7 +9,7 @@ import pyarrow.parquet as pq
 from relocbench.instances.files.atomic_write import written_whole
 from relocbench.reports.benchmark.judging import Judged
 from relocbench.reports.benchmark.measures import primal_dual_integral, primal_integral
-from relocbench.runs import table_of
+from relocbench.runs.run_store import table_of
 
 # What models and searches say of their size; columns of their own, as a map is tedious to query.
 FACTS = ("variables", "constraints", "binaries", "nodes", "root_bound")

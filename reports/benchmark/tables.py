@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Sequence
 
-from relocbench.isolation import GIB
 from relocbench.reports.benchmark.judging import Judged
 from relocbench.reports.benchmark.measures import (
     SHIFT,
@@ -15,6 +14,7 @@ from relocbench.reports.benchmark.measures import (
 from relocbench.reports.benchmark.plots import OUTCOME_NAMES
 from relocbench.reports.benchmark.results import Results, several
 from relocbench.reports.pages.tables import Cell, Column, Table, Value
+from relocbench.runs.isolation.supervisor import GIB
 
 # So many runs are listed; all are in the Parquet file.
 MOST_LISTED = 1000

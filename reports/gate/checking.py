@@ -13,15 +13,14 @@ from relocbench.instances.files.solution_file import StoredSolution, write_solut
 from relocbench.instances.instance import Instance
 from relocbench.instances.instance_source import write_instance
 from relocbench.instances.library.library import FOLDER, Library
-from relocbench.isolation import MEMORY_LIMIT
-from relocbench.methods import Selector
-from relocbench.outside import find_method
 from relocbench.reports.gate.baseline import SHIPPED, USUAL, Record, read_baseline
 from relocbench.reports.gate.comparing import Finding, Pairs, Rule, compare, group_of
 from relocbench.reports.gate.measuring import Failed, Job, Measured, measure
 from relocbench.reports.gate.smallest import Smallest, smallest_failure, smallest_regression
 from relocbench.reports.gate.verdict import Change, Shown, Subject, Verdict
-from relocbench.sweeps import Limits
+from relocbench.runs.isolation.supervisor import MEMORY_LIMIT
+from relocbench.runs.selectors import Selector, find_method
+from relocbench.runs.sweep import Limits
 
 Wanted = str | Callable[..., Any]
 # What a method without a baseline of its own is compared with: the paper's heuristic.
@@ -62,7 +61,7 @@ def check(
     Parameters
     ----------
     method
-        As in :func:`relocbench.outside.find_method`, one or several; every method of the baseline if not given.
+        As in :func:`runs.selectors.find_method`, one or several; every method of the baseline if not given.
     baseline
         The file; by default ``relocbench-baseline.json`` where that is, otherwise the one of this project.
     against

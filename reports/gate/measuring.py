@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from relocbench.formulations.incumbent import slack
 from relocbench.instances.instance import Instance
 from relocbench.instances.library.library import Library
-from relocbench.methods import Selector
-from relocbench.runs import Row
-from relocbench.sweeps import Limits, Task, sweep
-from relocbench.terminal import progress
+from relocbench.runs.progress import progress
+from relocbench.runs.run_store import Row
+from relocbench.runs.selectors import Selector
+from relocbench.runs.sweep import Limits, Task, sweep
 
 
 @dataclass(frozen=True)
@@ -22,7 +22,7 @@ class Failed:
     method, instance, seed
         Which run.
     kind
-        As in :class:`relocbench.verifying.Outcome`; ``bound`` where the cost is below what is proved.
+        As in :class:`runs.outcome.Outcome`; ``bound`` where the cost is below what is proved.
     error
         One line that says more.
     """

@@ -12,11 +12,11 @@ import numpy as np
 from relocbench.instances.evaluation import checked_home, evaluate
 from relocbench.instances.instance import Instance
 from relocbench.instances.kernels.ragged import IntArray
-from relocbench.isolation import Worker, threads_of
-from relocbench.methods import Selector
-from relocbench.runs import Row
-from relocbench.shrinking import shrink, shrink_beside
-from relocbench.sweeps import Limits, Task, execute
+from relocbench.runs.isolation.supervisor import Worker, threads_of
+from relocbench.runs.run_store import Row
+from relocbench.runs.selectors import Selector
+from relocbench.runs.shrink_instance import shrink, shrink_beside
+from relocbench.runs.sweep import Limits, Task, execute
 
 # While shrinking, a run has this long.
 RUN_SECONDS = 10.0

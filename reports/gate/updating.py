@@ -7,14 +7,13 @@ from pathlib import Path
 from relocbench.instances.errors import InputError
 from relocbench.instances.instance import Instance
 from relocbench.instances.library.library import FOLDER, Library
-from relocbench.isolation import MEMORY_LIMIT
-from relocbench.methods import Selector
-from relocbench.outside import find_method
 from relocbench.reports.gate.baseline import USUAL, Baseline, Line, Record, read_baseline, write_baseline
 from relocbench.reports.gate.checking import Wanted, changes_of, listed, paired
 from relocbench.reports.gate.comparing import Finding, compare
 from relocbench.reports.gate.measuring import Failed, Job, Measured, measure
 from relocbench.reports.gate.verdict import Change
+from relocbench.runs.isolation.supervisor import MEMORY_LIMIT
+from relocbench.runs.selectors import Selector, find_method
 
 SEEDS = (0, 1, 2, 3, 4)
 TIME_LIMIT = 60.0

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING
 
 from markupsafe import Markup
 
-from relocbench.information import information
 from relocbench.instances.files.atomic_write import written_whole
 from relocbench.reports.pages.looks import Look
 from relocbench.reports.pages.tables import Table
 from relocbench.reports.pages.texts import marked, plain
+from relocbench.runs.environment import information
 
 if TYPE_CHECKING:
     import plotly.graph_objects as go

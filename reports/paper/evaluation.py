@@ -9,19 +9,19 @@ from pathlib import Path
 
 import numpy as np
 
-from relocbench.generating import Plan, plan
 from relocbench.heuristics.reloc import snapshots
 from relocbench.instances.evaluation import evaluate
 from relocbench.instances.generators.families import Value, family
+from relocbench.instances.generators.generate import Plan, plan
 from relocbench.instances.instance import Instance
 from relocbench.instances.kernels.ragged import IntArray
 from relocbench.instances.library.library import Entry, Library
-from relocbench.methods import select
 from relocbench.reports.paper.measures import BEST, STEPS, Case, Measured, Measures, carried, measured
 from relocbench.reports.paper.readings import CLUSTERS, READINGS, reloc
-from relocbench.runs import Row, Store
-from relocbench.sweeps import Limits, Task, sweep
-from relocbench.terminal import progress
+from relocbench.runs.progress import progress
+from relocbench.runs.run_store import Row, Store
+from relocbench.runs.selectors import select
+from relocbench.runs.sweep import Limits, Task, sweep
 
 # Each study: the family, and the parameter that varies. The third, over K, is on the instances of the first: K is a
 # setting of RELOC, and one certificate an instance serves both.

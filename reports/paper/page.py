@@ -6,7 +6,6 @@ from pathlib import Path
 
 import numpy as np
 
-from relocbench.certifying import certify
 from relocbench.heuristics.reloc import snapshots
 from relocbench.instances.evaluation import evaluate
 from relocbench.instances.instance import Instance
@@ -20,7 +19,8 @@ from relocbench.reports.paper.maps import home_map, load_panel, size_histogram, 
 from relocbench.reports.paper.measures import BEST, Measures
 from relocbench.reports.paper.readings import DEFAULT_CLUSTERS, READINGS, reloc
 from relocbench.reports.statistics import FEWEST_FOR_INTERVAL
-from relocbench.solving import solve
+from relocbench.runs.certify import certify
+from relocbench.runs.solve import solve
 
 TONES = {HOLDS: "good", FAILS: "bad"}
 

@@ -13,8 +13,8 @@ from relocbench.instances.instance import Instance
 from relocbench.instances.kernels.ragged import IntArray
 from relocbench.instances.library.library import Library
 from relocbench.reports.pages.looks import name_of
-from relocbench.shelving import read_offer
-from relocbench.solving import solve
+from relocbench.runs.library_updates import read_offer
+from relocbench.runs.solve import solve
 
 
 @dataclass(frozen=True, eq=False)

@@ -11,7 +11,7 @@ from relocbench.reports.pages.page import Page
 from relocbench.reports.pages.tables import Column, Table, Value
 from relocbench.reports.showing.assignments import Assignment, Known
 from relocbench.reports.showing.map import MOST_CLIENTS, draw_map
-from relocbench.verifying import above
+from relocbench.runs.outcome import above
 
 SCRIPT = Path(__file__).parent / "links.js"
 

@@ -13,8 +13,8 @@ from relocbench.instances.files.atomic_write import written_whole
 from relocbench.reports.statistics import FEWEST_FOR_INTERVAL, Paired, holm, mean_interval, paired
 from relocbench.reports.study.references import OPTIMUM, Reference
 from relocbench.reports.study.subjects import Subject
-from relocbench.runs import Row
-from relocbench.verifying import above
+from relocbench.runs.outcome import above
+from relocbench.runs.run_store import Row
 
 # Costs that differ by less, relatively, are the same: proofs of optimality go no further.
 SAME = 1e-6

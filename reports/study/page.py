@@ -3,7 +3,6 @@
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from relocbench.methods import METHODS
 from relocbench.reports.pages.looks import name_of
 from relocbench.reports.pages.page import Page
 from relocbench.reports.pages.tables import Cell, Column, Table, Value
@@ -11,6 +10,7 @@ from relocbench.reports.statistics import FEWEST_FOR_INTERVAL
 from relocbench.reports.study import plots
 from relocbench.reports.study.gaps import SAME, Comparison, Gap, Summary, comparisons, summaries
 from relocbench.reports.study.references import BOUND, OPTIMUM
+from relocbench.runs.methods import METHODS
 
 DEFINITION = (
     "The **gap** of a run is `ΣD / reference - 1`: how much more delay its homes cause than the reference. The "

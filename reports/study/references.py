@@ -5,9 +5,10 @@ from dataclasses import dataclass
 
 from relocbench.formulations.incumbent import slack
 from relocbench.instances.library.library import Library
-from relocbench.methods import METHODS, Selector, select
 from relocbench.reports.study.subjects import Subject
-from relocbench.runs import Row
+from relocbench.runs.methods import METHODS
+from relocbench.runs.run_store import Row
+from relocbench.runs.selectors import Selector, select
 
 OPTIMUM, BOUND = "proven optimum", "certified bound"
 # Up to this many clients the exact method comes first; beyond, it seldom ends in time.

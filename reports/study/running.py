@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from relocbench.methods import Selector
 from relocbench.reports.study.references import Reference, from_library, from_rows, merged, wanted
 from relocbench.reports.study.subjects import Subject
-from relocbench.runs import Row, Store
-from relocbench.sweeps import Limits, Task, sweep
-from relocbench.terminal import progress
+from relocbench.runs.progress import progress
+from relocbench.runs.run_store import Row, Store
+from relocbench.runs.selectors import Selector
+from relocbench.runs.sweep import Limits, Task, sweep
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -7,13 +7,13 @@ from pathlib import Path
 from relocbench.instances.errors import InputError
 from relocbench.instances.instance import Instance
 from relocbench.instances.library.library import Library
-from relocbench.methods import refuse_absent, select_many
 from relocbench.reports.pages.needs import require
 from relocbench.reports.study.gaps import Gap, best_known, gaps_of, write_gaps
 from relocbench.reports.study.references import contradictions
 from relocbench.reports.study.running import Design, run
 from relocbench.reports.study.subjects import Subject, kept, of_family, once
-from relocbench.sweeps import Limits
+from relocbench.runs.selectors import refuse_absent, select_many
+from relocbench.runs.sweep import Limits
 
 PAGE, DATA = "report.html", "gaps.parquet"
 MOST_WARNINGS = 20
@@ -21,9 +21,24 @@ MOST_WARNINGS = 20
 
 @dataclass(frozen=True)
 class Study:
-    """What came of a study: the gaps, what a reader must know first, runs that left no row, and where the page is."""
+    """What came of a study.
+
+    Attributes
+    ----------
+    gaps
+        One for each run.
+    wrong
+        Claims of exact methods that another run refutes.
+    warnings
+        What a reader must know first; what is wrong comes first.
+    problems
+        Runs that left no row.
+    page
+        Where the page is.
+    """
 
     gaps: list[Gap]
+    wrong: list[str]
     warnings: list[str]
     problems: list[str]
     page: Path
@@ -81,7 +96,8 @@ def conduct(subjects: Sequence[Subject], design: Design, out: Path, command: str
     library = {entry.instance: entry.objective for entry in shelf.entries.values()}
     every = [*results.rows, *results.proving]
     gaps = gaps_of(subjects, results.rows, results.references, best_known(every, library))
-    warnings = _warnings(gaps, contradictions(every, results.references), results.problems)
+    wrong = contradictions(every, results.references)
+    warnings = _warnings(gaps, wrong, results.problems)
     write_gaps(gaps, out / DATA)
     facts: dict[str, object] = {
         "library": f"version {shelf.version}",
@@ -89,7 +105,7 @@ def conduct(subjects: Sequence[Subject], design: Design, out: Path, command: str
         "limits": f"{design.limits.time:g} s a run, {design.reference_time:g} s a proof that the library does not have",
     }
     page = write_page(gaps, out / PAGE, command=command, facts=facts, warnings=warnings)
-    return Study(gaps, warnings, results.problems, page)
+    return Study(gaps, wrong, warnings, results.problems, page)
 
 
 def _warnings(gaps: Sequence[Gap], wrong: Sequence[str], problems: Sequence[str]) -> list[str]:

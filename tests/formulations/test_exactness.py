@@ -9,8 +9,9 @@ import pytest
 from relocbench.formulations.incumbent import slack
 from relocbench.instances.generators.families import FAMILIES
 from relocbench.instances.kernels.ragged import Ragged
-from relocbench.methods import METHODS, select
-from relocbench.solving import solve
+from relocbench.runs.methods import METHODS
+from relocbench.runs.selectors import select
+from relocbench.runs.solve import solve
 from tests.samples import KINDS, enumerable_instance, relabelled, scaled_delays
 
 EXACT = [name for name, method in METHODS.items() if method.proves == "optimality" and not method.unavailable()]

@@ -9,9 +9,9 @@ import pytest
 from relocbench.instances.files.solution_file import read_solution
 from relocbench.instances.generators.families import FAMILIES
 from relocbench.instances.instance_source import read_instance, read_instances
-from relocbench.methods import METHODS
-from relocbench.version import __version__
-from tests.relocbench.fake_methods import fake
+from relocbench.runs.methods import METHODS
+from relocbench.runs.version import __version__
+from tests.runs.fake_methods import fake
 
 
 def test_the_stable_lines_work_from_end_to_end(run, tmp_path):

@@ -12,9 +12,9 @@ from relocbench.instances.evaluation import evaluate
 from relocbench.instances.files.solution_file import StoredSolution, write_solution
 from relocbench.instances.instance_source import write_instance
 from relocbench.instances.library.library import Library
-from relocbench.methods import METHODS
-from relocbench.shelving import check
-from relocbench.solving import solve
+from relocbench.runs.library_updates import check
+from relocbench.runs.methods import METHODS
+from relocbench.runs.solve import solve
 from tests.instances.files.bad_files import run_command
 
 LIBRARY = Library()

@@ -7,13 +7,13 @@ import sysconfig
 
 import pytest
 
-from relocbench.generating import generate
 from relocbench.instances.files.instance_parquet import write_rows
+from relocbench.instances.generators.generate import generate
 from relocbench.instances.instance_source import instance_files, read_instance
-from relocbench.methods import select
-from relocbench.runs import Store, read
+from relocbench.runs.run_store import Store, read
+from relocbench.runs.selectors import select
+from relocbench.runs.sweep import Limits, Task, sweep
 from relocbench.spark.local_copy import compare
-from relocbench.sweeps import Limits, Task, sweep
 from tests.spark.standalone import kill, standalone, wait_until
 
 pytestmark = pytest.mark.slow

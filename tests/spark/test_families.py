@@ -2,8 +2,8 @@ import json
 
 import pytest
 
-from relocbench.generating import plan
 from relocbench.instances.files.instance_parquet import write_rows
+from relocbench.instances.generators.generate import plan
 from relocbench.instances.instance_source import read_instance
 
 

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
+from relocbench.commands.options import read_conf
 from relocbench.instances.errors import InputError
-from relocbench.spark.commands.options import read_conf
 from relocbench.spark.session import session
 
 ROOT = Path(__file__).parent.parent.parent

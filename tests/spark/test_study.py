@@ -2,11 +2,11 @@
 
 import contextlib
 
-from relocbench.methods import select
 from relocbench.reports.study.running import Design, run
 from relocbench.reports.study.subjects import of_family
-from relocbench.runs import read
-from relocbench.sweeps import Limits
+from relocbench.runs.run_store import read
+from relocbench.runs.selectors import select
+from relocbench.runs.sweep import Limits
 
 
 def test_a_study_on_spark_has_the_rows_of_one_here(spark, tmp_path):

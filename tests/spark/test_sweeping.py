@@ -7,12 +7,12 @@ import pytest
 from relocbench.cli import main
 from relocbench.instances.generators.families import FAMILIES
 from relocbench.instances.instance_source import write_instance
-from relocbench.methods import select
-from relocbench.runs import Store, read
+from relocbench.runs.run_store import Store, read
+from relocbench.runs.selectors import select
+from relocbench.runs.sweep import Limits, Task
+from relocbench.runs.sweep import sweep as sweep_here
 from relocbench.spark.sweeping import missing, sweep
-from relocbench.sweeps import Limits, Task
-from relocbench.sweeps import sweep as sweep_here
-from tests.relocbench.fake_methods import fake
+from tests.runs.fake_methods import fake
 
 LIMITS = Limits(time=20.0)
 INSTANCES = [FAMILIES["tiny"].cells({"regime": "scarce", "shape": shape})[0].build(0) for shape in ("plain", "roles")]

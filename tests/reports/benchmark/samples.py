@@ -1,8 +1,8 @@
 """Rows of a benchmark that nobody had to run."""
 
 from relocbench.instances.generators.families import FAMILIES
-from relocbench.runs import Row, Run, row_of
-from relocbench.verifying import Outcome, gap
+from relocbench.runs.outcome import Outcome, gap
+from relocbench.runs.run_store import Row, Run, row_of
 
 INSTANCES = FAMILIES["tiny"].cells({"regime": "scarce", "shape": "plain"})[0]
 # Of instances that the library does not know.

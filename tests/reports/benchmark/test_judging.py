@@ -1,9 +1,9 @@
-from relocbench.cross_check import wrong_answers
 from relocbench.instances.library.library import Library
 from relocbench.reports.benchmark.judging import judge
 from relocbench.reports.benchmark.reproducing import command_of
-from relocbench.runs import Run, row_of
-from relocbench.verifying import Outcome
+from relocbench.runs.cross_check import wrong_answers
+from relocbench.runs.outcome import Outcome
+from relocbench.runs.run_store import Run, row_of
 from tests.reports.benchmark.samples import race, row
 
 

@@ -2,7 +2,6 @@ import math
 
 import pytest
 
-from relocbench.cross_check import wrong_answers
 from relocbench.reports.benchmark.judging import can_prove, judge
 from relocbench.reports.benchmark.measures import (
     cost_profile,
@@ -17,6 +16,7 @@ from relocbench.reports.benchmark.measures import (
     shifted_geometric_mean,
     solved_by_all,
 )
+from relocbench.runs.cross_check import wrong_answers
 from tests.reports.benchmark.samples import LIMIT, race, row
 
 

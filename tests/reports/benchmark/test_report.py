@@ -4,16 +4,16 @@ import shlex
 import pyarrow.parquet as pq
 import pytest
 
-from relocbench.cross_check import wrong_answers
-from relocbench.methods import METHODS
 from relocbench.reports.benchmark import report
 from relocbench.reports.benchmark.judging import judge
 from relocbench.reports.benchmark.report import draw
 from relocbench.reports.benchmark.reproducing import command_of
 from relocbench.reports.pages import needs
-from tests.relocbench.fake_methods import fake
+from relocbench.runs.cross_check import wrong_answers
+from relocbench.runs.methods import METHODS
 from tests.reports.benchmark.samples import FIRST, INSTANCES, race, row
 from tests.reports.browser import browser
+from tests.runs.fake_methods import fake
 
 
 @pytest.fixture(scope="module")

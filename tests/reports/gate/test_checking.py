@@ -9,13 +9,13 @@ from relocbench.instances.evaluation import evaluate
 from relocbench.instances.files.solution_file import read_solution
 from relocbench.instances.instance_source import read_instance
 from relocbench.instances.library.library import Library
-from relocbench.outside import find_method
 from relocbench.reports.gate import measuring
 from relocbench.reports.gate.baseline import SHIPPED, read_baseline, write_baseline
 from relocbench.reports.gate.checking import check
 from relocbench.reports.gate.comparing import Rule
 from relocbench.reports.gate.updating import update
-from relocbench.solving import solve
+from relocbench.runs.selectors import find_method
+from relocbench.runs.solve import solve
 from tests.instances.files.bad_files import run_command
 from tests.reports.gate import heuristics
 

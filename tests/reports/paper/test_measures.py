@@ -4,8 +4,8 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
-from relocbench.generating import generate
 from relocbench.instances.evaluation import evaluate
+from relocbench.instances.generators.generate import generate
 from relocbench.reports.paper.measures import BEST, Case, Measures, carried, measured
 
 

@@ -3,7 +3,7 @@
 from relocbench.instances.instance import Instance
 from relocbench.instances.library.library import Library
 from relocbench.reports.study.gaps import Gap
-from relocbench.runs import Row
+from relocbench.runs.run_store import Row
 
 
 def library_instance(name="tiny-loose-plain-0") -> Instance:

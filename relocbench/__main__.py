@@ -1,0 +1,5 @@
+"""``python -m relocbench``: the command."""
+
+from relocbench.cli import run
+
+run()

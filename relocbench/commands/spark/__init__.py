@@ -1,0 +1,1 @@
+"""``relocbench spark``: one module for each word behind it."""

@@ -1,0 +1,65 @@
+"""``relocbench spark generate``."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from relocbench.commands.options import (
+    Clients,
+    Conf,
+    Family,
+    Master,
+    Memory,
+    People,
+    Regime,
+    Set,
+    Sigma,
+    Sites,
+    Social,
+    read_parameters,
+    read_seeds,
+    started,
+)
+from relocbench.terminal import print_json
+
+
+def run(
+    family: Family,
+    out: Annotated[
+        Path, typer.Option(help="Folder for one Parquet file an instance; what is in it is not made again.")
+    ],
+    seed: Annotated[
+        str | None,
+        typer.Option("--seed", "--seeds", help="Which replicates: 3, 0-9 or 1,4,7. Default: all of the family's."),
+    ] = None,
+    sigma: Sigma = None,
+    clients: Clients = None,
+    regime: Regime = None,
+    set_: Set = None,
+    social: Social = None,
+    sites: Sites = None,
+    people: People = None,
+    master: Master = None,
+    memory: Memory = None,
+    conf: Conf = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print what was written as JSON.")] = False,
+) -> None:
+    """Generate instances in parallel, byte for byte as `relocbench generate` does.
+
+    Example: relocbench spark generate --family small --out small
+    """
+    from relocbench.instances.generators.generate import plan
+    from relocbench.spark.families import generate, missing
+
+    parameters = read_parameters({"sigma": sigma, "clients": clients, "regime": regime}, set_ or [])
+    planned = plan(family, read_seeds("--seed", seed), parameters, social=social, sites=sites, people=people)
+    numbers = missing(planned, out)
+    if numbers:
+        with started(master, memory, conf=conf) as session:
+            generate(session, planned, numbers, out)
+    found = len(planned) - len(numbers)
+    if as_json:
+        print_json({"instances": len(planned), "found": found, "out": str(out)})
+    else:
+        print(f"{len(planned)} instances in {out}" + (f", {found} were there before" if found else ""))

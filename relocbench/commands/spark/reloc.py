@@ -1,0 +1,112 @@
+"""``relocbench spark reloc``."""
+
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from relocbench.commands.options import Conf, Master, Memory, Partitions, started
+from relocbench.terminal import print_cost, print_json
+
+FIELD = "Field"
+
+
+class MethodName(StrEnum):
+    """The methods that run at this scale."""
+
+    RELOC = "reloc"
+    NEAREST = "nearest"
+    RANDOM = "random"
+    OTOS = "otos"
+
+
+class RelationName(StrEnum):
+    """How relations are scored."""
+
+    SVD = "svd"
+    EXACT = "exact"
+
+
+def run(
+    topics: Annotated[Path, typer.Argument(help="Folder that `spark arrange` wrote.")],
+    servers: Annotated[int, typer.Option(help="L; a grid if it is a square.", min=1)],
+    out: Annotated[Path, typer.Option(help="Folder to write to.")],
+    k: Annotated[int, typer.Option(help="K, the number of clusters.", min=1)] = 4,
+    method: Annotated[MethodName, typer.Option(help="Which method.")] = MethodName.RELOC,
+    relation: Annotated[
+        RelationName, typer.Option(help="Relations by factors, or by the topics shared.")
+    ] = RelationName.SVD,
+    related: Annotated[int, typer.Option(help="M′, how many related clients are asked.", min=0)] = 100,
+    rank: Annotated[int, typer.Option(help="Columns of the factorisation.", min=1)] = 16,
+    rounds: Annotated[int, typer.Option(help="Rounds of the factorisation.", min=1)] = 4,
+    seed: Annotated[int, typer.Option(help="Of positions, K-means and random homes.", min=0)] = 0,
+    sigma: Annotated[float, typer.Option(help="σ in km.", rich_help_panel=FIELD)] = 5.0,
+    spool_per_member: Annotated[
+        float, typer.Option("--spool-per-member", "-p", help="p, so that u = p·|C|.", rich_help_panel=FIELD)
+    ] = 2.0,
+    storage: Annotated[
+        float | None,
+        typer.Option(help="A of every server. Default: as tight as the paper's.", rich_help_panel=FIELD),
+    ] = None,
+    compute: Annotated[
+        float | None,
+        typer.Option(help="B of every server. Default: as tight as the paper's.", rich_help_panel=FIELD),
+    ] = None,
+    cloud_delay: Annotated[float, typer.Option(help="dC in ms.", rich_help_panel=FIELD)] = 5.0,
+    delay_per_km: Annotated[float, typer.Option(help="γ in ms per km.", rich_help_panel=FIELD)] = 0.1,
+    field_km: Annotated[float, typer.Option(help="Side of the field.", rich_help_panel=FIELD)] = 25.0,
+    master: Master = None,
+    memory: Memory = None,
+    partitions: Partitions = None,
+    conf: Conf = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+) -> None:
+    """Run RELOC, or another method of the paper, on one huge instance.
+
+    Example: relocbench spark reloc topics --servers 1024 --k 64 --out huge
+    """
+    from relocbench.instances.errors import InputError
+    from relocbench.instances.generators.paper_generator import FieldParameters
+    from relocbench.spark.fields import PAPER, topics_folder
+    from relocbench.spark.full_scale import solve_field
+    from relocbench.spark.homes import Reading
+    from relocbench.spark.progress import watched
+    from relocbench.spark.steps import input_errors
+
+    if (storage is None) != (compute is None):
+        raise InputError("--storage", "expected --storage and --compute together, or neither")
+    parameters = FieldParameters(
+        servers=servers,
+        sigma=sigma,
+        spool_per_member=spool_per_member,
+        cloud_delay=cloud_delay,
+        delay_per_km=delay_per_km,
+        field_km=field_km,
+        storage=PAPER.storage if storage is None else storage,
+        compute=PAPER.compute if compute is None else compute,
+    )
+    reading = Reading(k=k, related=related, rank=rank, relation=relation.value, rounds=rounds, seed=seed)
+    topics_folder(topics)  # before Java starts
+    stages: dict[str, float] = {}
+    with started(master, memory, partitions, conf) as spark, input_errors():
+        found, before = watched(
+            spark,
+            lambda: solve_field(
+                spark,
+                topics,
+                out,
+                method.value,
+                parameters,
+                reading,
+                proportional=storage is None,
+                on_stage=stages.__setitem__,
+            ),
+            method.value,
+        )
+    if as_json:
+        print_json({**{name: value for name, value in found.items() if name != "asked"}, "seconds": stages})
+        return
+    print_cost(found)
+    times = ", ".join(f"{stage} {seconds:.1f} s" for stage, seconds in stages.items())
+    print(f"homes in {out / method.value / 'homes'}{' (there already)' if before else f': {times}'}")

@@ -1,0 +1,141 @@
+"""``relocbench study``."""
+
+from dataclasses import asdict
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+if TYPE_CHECKING:
+    from relocbench.reports.study.study import Study
+
+FAMILY = "Instances of families"
+SPARK = "Spark"
+# The paper's four, RELOC with the number of clusters that is best for it, and annealing with three budgets.
+METHODS = (
+    "random",
+    "nearest",
+    "otos",
+    "reloc",
+    "reloc[k=auto]",
+    "anneal[moves=2e4]",
+    "anneal[moves=2e5]",
+    "anneal[moves=2e6]",
+)
+
+
+def run(
+    instances: Annotated[
+        list[Path] | None,
+        typer.Argument(help="Folders of instances, files (JSON, Parquet), or library:PATTERN. Default: see below."),
+    ] = None,
+    method: Annotated[
+        list[str] | None,
+        typer.Option(help="Selectors, between commas or each with the option. Default: the paper's and annealing."),
+    ] = None,
+    out: Annotated[
+        Path, typer.Option(help="Folder for the page, its data and the runs; what is in it is not run again.")
+    ] = Path("study"),
+    seed: Annotated[str, typer.Option(help="Seeds of the methods: 3, 0-9 or 1,4,7.")] = "0-2",
+    time_limit: Annotated[float, typer.Option(help="Seconds for each run.", min=0)] = 60.0,
+    reference_time: Annotated[
+        float, typer.Option(help="Seconds for proving an optimum or a bound that is not in the library.", min=1)
+    ] = 12.0,
+    memory_limit: Annotated[float, typer.Option(help="GiB for each run.", min=0.25)] = 4.0,
+    jobs: Annotated[int | None, typer.Option(help="Runs at a time. Default: one a core.", min=1, max=256)] = None,
+    retry_errors: Annotated[bool, typer.Option("--retry-errors", help="Run again what ended in an error.")] = False,
+    family: Annotated[
+        list[str] | None,
+        typer.Option(help="Which; repeatable. `relocbench families` lists them.", rich_help_panel=FAMILY),
+    ] = None,
+    seeds: Annotated[
+        str | None,
+        typer.Option(help="Which replicates: 3, 0-9 or 1,4,7. Default: all of the family's.", rich_help_panel=FAMILY),
+    ] = None,
+    set_: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--set", metavar="NAME=VALUE", help="A parameter, such as sigma=10; repeatable.", rich_help_panel=FAMILY
+        ),
+    ] = None,
+    spark: Annotated[bool, typer.Option("--spark", help="Run on Spark.", rich_help_panel=SPARK)] = False,
+    master: Annotated[
+        str | None, typer.Option(help="local[*], local[2] or spark://host:port.", rich_help_panel=SPARK)
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+) -> None:
+    """Measure how far methods are from optimal, and write a page with everything in it.
+
+    Gaps are to the proven optimum or, where none is known, to the certified bound: from the library, else proved here.
+    Without instances: small ones of every regime, and the paper's.
+
+    Example: relocbench study
+
+    Example: relocbench study --family paper-spooler --seeds 0-2 --method 'nearest,reloc,anneal[moves=2e6]' --out spool
+    """
+    from relocbench.commands.options import read_parameters, read_seeds, started
+    from relocbench.instances.errors import InputError
+    from relocbench.reports.pages.needs import require
+    from relocbench.reports.study import subjects
+    from relocbench.reports.study.running import Design
+    from relocbench.reports.study.study import conduct
+    from relocbench.runs.environment import cores
+    from relocbench.runs.isolation.supervisor import GIB
+    from relocbench.runs.selectors import refuse_absent, select_many
+    from relocbench.runs.sweep import Limits
+    from relocbench.terminal import command_line, resumable
+
+    require()
+    selectors = select_many(method or METHODS)
+    refuse_absent(selectors)
+    parameters = read_parameters({}, set_ or [])
+    if family is None and (parameters or seeds is not None):
+        raise InputError("--set" if parameters else "--seeds", "needs --family, which it belongs to")
+    if master is not None and not spark:
+        raise InputError("--master", "needs --spark, which it belongs to")
+    found = subjects.of_files(instances or ())
+    for name in family or ():
+        found += subjects.of_family(name, read_seeds("--seeds", seeds), parameters)
+    found = subjects.once(found if instances or family else subjects.default())
+    design = Design(
+        selectors=selectors,
+        seeds=read_seeds("--seed", seed) or [0],
+        limits=Limits(time_limit, round(memory_limit * GIB)),
+        reference_time=reference_time,
+        jobs=jobs or cores(),
+        retry_errors=retry_errors,
+        session=partial(started, master) if spark else None,
+    )
+    with resumable(out):
+        done = conduct(found, design, out, command_line())
+    _tell(done, as_json)
+    if done.wrong or done.problems:
+        raise typer.Exit(1)
+
+
+def _tell(done: "Study", as_json: bool) -> None:
+    from relocbench.reports.pages.looks import name_of
+    from relocbench.reports.pages.texts import plain
+    from relocbench.reports.study.gaps import summaries
+    from relocbench.reports.study.page import against, lead
+    from relocbench.terminal import print_json, print_table
+
+    told = summaries(done.gaps)
+    if as_json:
+        lines = [asdict(summary) for summary in told]
+        print_json({"page": str(done.page), "runs": len(done.gaps), "warnings": done.warnings, "summary": lines})
+        return
+    selectors = list(dict.fromkeys(summary.selector for summary in told))
+    means = {(summary.regime, summary.selector): f"{summary.mean:.2%}" for summary in told}
+    measured = {summary.regime: against(summary) for summary in told}
+    columns = ("regime", "against", *map(name_of, selectors))
+    rows = [
+        (regime, measured[regime], *(means.get((regime, selector), "-") for selector in selectors))
+        for regime in measured
+    ]
+    print_table("Mean gap to the proven optimum or the certified bound", columns, rows, columns[2:])
+    print(plain(lead(done.gaps)))
+    for warning in done.warnings:
+        print(plain(warning))
+    print(f"report: {done.page}")

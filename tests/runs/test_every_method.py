@@ -1,0 +1,70 @@
+"""What holds for every method in the registry; a new one is tested here without a line of its own."""
+
+import math
+
+import numpy as np
+import pytest
+
+from relocbench.instances.evaluation import evaluate
+from relocbench.instances.generators.families import FAMILIES
+from relocbench.runs.methods import METHODS
+from relocbench.runs.selectors import select
+from relocbench.runs.solve import solve
+from tests.samples import KINDS, enumerable_instance, random_instance
+
+# A method that searches until the time is up is given a number of steps instead, so that runs can be compared.
+SELECTORS = [f"{name}[moves=3000]" if name == "anneal" else name for name in METHODS if not METHODS[name].unavailable()]
+# Where a method that proves optimality must come to its end: what enumeration can take as well.
+FEW = 5000
+# Where a method that bounds at any size does so too.
+VERY_FEW = 200
+
+
+def instance_for(selector, seed):
+    """A random instance; for exact methods a small one of the same kind."""
+    proves = select(selector).method.proves
+    if proves == "nothing":
+        return random_instance(seed)
+    return enumerable_instance(seed, FEW if proves == "optimality" else VERY_FEW)
+
+
+@pytest.mark.parametrize("selector", SELECTORS)
+@pytest.mark.parametrize("seed", range(len(KINDS)))
+def test_homes_are_valid_on_every_kind_of_instance(selector, seed):
+    instance = instance_for(selector, seed)
+    result = solve(instance, selector, seed=seed)
+    assert result.solution.home.shape == (instance.n_clients,)
+    assert 0 <= result.solution.home.min() <= result.solution.home.max() < instance.n_servers
+    assert math.isfinite(result.evaluation.objective)
+    assert result.solution.bound <= result.evaluation.objective + 1e-9
+    assert result.stored().objective == evaluate(instance, result.solution.home).objective
+
+
+@pytest.mark.parametrize("selector", SELECTORS)
+def test_the_same_seed_gives_the_same_homes(selector):
+    if select(selector).method.proves == "nothing":
+        instance = FAMILIES["paper"].cells({"sigma": 5})[0].build(0)
+    else:
+        instance = FAMILIES["tiny"].cells({"regime": "scarce", "shape": "roles"})[0].build(1)
+    first, second = (solve(instance, selector, seed=3).solution.home for _ in range(2))
+    assert first.tolist() == second.tolist()
+
+
+@pytest.mark.parametrize("selector", SELECTORS)
+def test_an_instance_with_one_server_or_one_client_is_no_problem(selector):
+    for seed in range(400):
+        instance = random_instance(seed)
+        one = instance.n_servers == 1 or instance.n_clients == 1
+        if one and instance.n_servers**instance.n_clients <= FEW:
+            home = solve(instance, selector, seed=0, time_limit=10).solution.home
+            assert np.isin(home, np.arange(instance.n_servers)).all()
+            if seed > 100:
+                break
+
+
+def test_a_start_is_run_first_and_never_made_worse():
+    instance = FAMILIES["paper"].cells({"sigma": 5})[0].build(0)
+    start = solve(instance, "reloc[relation=exact]", seed=0).evaluation.objective
+    result = solve(instance, "anneal[start=reloc[relation=exact],moves=2000]", seed=0)
+    assert result.solution.trace[0][1] == pytest.approx(start)
+    assert result.evaluation.objective <= start
