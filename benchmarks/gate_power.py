@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from relocbench.instances.library.library import Library
-from relocbench.reports.gate.comparing import Pairs, compare, group_of
+from relocbench.reports.gate.comparison import Pairs, compare, group_of
 from relocbench.runs.solve import solve
 
 # Methods, from none to much noise between seeds, and how many seeds there are to draw from.

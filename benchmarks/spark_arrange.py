@@ -22,7 +22,7 @@ import pyarrow.parquet as pq
 from peak_memory import Watch
 
 from relocbench.instances.kernels.random_streams import stream
-from relocbench.spark.arranging import Filters, arrange
+from relocbench.spark.topics_from_graph import Filters, arrange
 from relocbench.spark.session import session
 
 CHUNK = 5_000_000

@@ -17,10 +17,10 @@ from peak_memory import Watch
 
 from relocbench.instances.generators.paper_generator import FieldParameters
 from relocbench.instances.kernels.random_streams import stream
-from relocbench.spark.arranging import Filters, arrange
-from relocbench.spark.fields import read_field
-from relocbench.spark.full_scale import solve_field
-from relocbench.spark.homes import Reading
+from relocbench.spark.topics_from_graph import Filters, arrange
+from relocbench.spark.placement import read_field
+from relocbench.spark.pipeline import solve_field
+from relocbench.spark.assign import Reading
 from relocbench.spark.session import session
 
 # Users, servers, K: servers and clusters grow along, so that a cluster keeps some twenty thousand clients. At the

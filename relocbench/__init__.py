@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from relocbench.instances.evaluation import evaluate
     from relocbench.instances.generators.generate import generate
     from relocbench.instances.instance import Instance
-    from relocbench.reports.gate.checking import check
+    from relocbench.reports.gate.check import check
     from relocbench.reports.study.study import study
     from relocbench.runs.certify import certify
     from relocbench.runs.solve import solve
@@ -25,7 +25,7 @@ __all__ = ["Instance", "__version__", "certify", "check", "evaluate", "generate"
 _MODULES = {
     "Instance": "relocbench.instances.instance",
     "certify": "relocbench.runs.certify",
-    "check": "relocbench.reports.gate.checking",
+    "check": "relocbench.reports.gate.check",
     "evaluate": "relocbench.instances.evaluation",
     "generate": "relocbench.instances.generators.generate",
     "solve": "relocbench.runs.solve",

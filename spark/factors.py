@@ -21,7 +21,7 @@ from threadpoolctl import threadpool_limits
 
 from relocbench.instances.kernels.ragged import FloatArray
 from relocbench.spark.blocks import SCHEMA, block_of, packed, unpacked
-from relocbench.spark.steps import write_step
+from relocbench.spark.checkpoints import write_step
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

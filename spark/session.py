@@ -14,7 +14,7 @@ from urllib.parse import urlsplit
 from relocbench.instances.errors import InputError, reason
 from relocbench.runs.environment import cores
 from relocbench.spark.java import java_home
-from relocbench.spark.shipping import ship
+from relocbench.spark.code_shipping import ship
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -26,7 +26,7 @@ def pytest_xdist_make_scheduler(config, log):
                 return "cluster"
             if nodeid.startswith("tests/reports/study/test_study"):
                 return "study"
-            if nodeid.startswith("tests/reports/paper/test_command"):
+            if nodeid.startswith("tests/relocbench/test_paper_command"):
                 return "paper"
             return "spark" if nodeid.startswith("tests/spark/") else nodeid
 

@@ -10,7 +10,7 @@ from relocbench.commands.options import read_seeds
 from relocbench.terminal import print_json
 
 if TYPE_CHECKING:
-    from relocbench.reports.gate.updating import Renewed, Update
+    from relocbench.reports.gate.baseline_update import Renewed, Update
 
 RULE = "When a change counts"
 BASELINE = "Making a baseline"
@@ -83,9 +83,9 @@ def run(
     """
     from relocbench.instances.errors import InputError
     from relocbench.instances.library.library import FOLDER
-    from relocbench.reports.gate.checking import check
-    from relocbench.reports.gate.comparing import Rule
-    from relocbench.reports.gate.updating import update
+    from relocbench.reports.gate.check import check
+    from relocbench.reports.gate.comparison import Rule
+    from relocbench.reports.gate.baseline_update import update
     from relocbench.runs.isolation.supervisor import GIB
 
     memory = round(memory_limit * GIB)

@@ -33,9 +33,9 @@ def run(
 
     Example: relocbench paper --social facebook_combined.txt.gz --seeds 2 --out paper-facebook
     """
-    from relocbench.reports.pages import needs
+    from relocbench.reports.pages import requirements
 
-    needs.require()
+    requirements.require()
     from relocbench.reports.paper.evaluation import Setup, run_evaluation
     from relocbench.reports.paper.page import write_page
     from relocbench.terminal import print_json, print_table, resumable

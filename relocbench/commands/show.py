@@ -35,7 +35,7 @@ def run(
     from relocbench.instances.errors import InputError
     from relocbench.instances.instance_source import read_instance
     from relocbench.reports.pages.chromium import required
-    from relocbench.reports.pages.needs import require
+    from relocbench.reports.pages.requirements import require
     from relocbench.runs.outcome import above
     from relocbench.runs.selectors import select_many
     from relocbench.terminal import command_line, print_json, print_table
@@ -48,17 +48,17 @@ def run(
     require()
     if any(path.suffix == ".png" for path in files):
         required()
-    from relocbench.reports.showing.assignments import gather
+    from relocbench.reports.map.assignments import gather
 
     selectors = [str(selector) for selector in select_many(method or ())]
     found, known = gather(problem, solutions or [], selectors, seed, time_limit)
     for path in files:
         if path.suffix == ".png":
-            from relocbench.reports.showing.picture import write_picture
+            from relocbench.reports.map.picture import write_picture
 
             write_picture(found, path)
         else:
-            from relocbench.reports.showing.page import page_of
+            from relocbench.reports.map.page import page_of
 
             page_of(problem, found, known, command_line()).write(path)
 

@@ -76,9 +76,9 @@ def run(
     """
     from relocbench.commands.options import read_parameters, read_seeds, started
     from relocbench.instances.errors import InputError
-    from relocbench.reports.pages.needs import require
+    from relocbench.reports.pages.requirements import require
     from relocbench.reports.study import subjects
-    from relocbench.reports.study.running import Design
+    from relocbench.reports.study.runner import Design
     from relocbench.reports.study.study import conduct
     from relocbench.runs.environment import cores
     from relocbench.runs.isolation.supervisor import GIB
@@ -115,9 +115,9 @@ def run(
 
 
 def _tell(done: "Study", as_json: bool) -> None:
-    from relocbench.reports.pages.looks import name_of
-    from relocbench.reports.pages.texts import plain
-    from relocbench.reports.study.gaps import summaries
+    from relocbench.reports.pages.method_style import name_of
+    from relocbench.reports.pages.markup import plain
+    from relocbench.reports.study.excess import summaries
     from relocbench.reports.study.page import against, lead
     from relocbench.terminal import print_json, print_table
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from relocbench.reports.benchmark.judging import Judged, Problem
+from relocbench.reports.benchmark.assessment import Judged, Problem
 from relocbench.runs.run_store import Row
 
 SHIFT = 10.0

@@ -4,10 +4,10 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 
 from relocbench.reports.benchmark import plots, tables
-from relocbench.reports.benchmark.judging import Judged, Problem
+from relocbench.reports.benchmark.assessment import Judged, Problem
 from relocbench.reports.benchmark.measures import SHORTEST, mean, primal_dual_integral
 from relocbench.reports.benchmark.results import Results, several
-from relocbench.reports.pages.looks import name_of
+from relocbench.reports.pages.method_style import name_of
 from relocbench.reports.pages.page import Page
 
 # So many are drawn, or told; all are in the Parquet file.

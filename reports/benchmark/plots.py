@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 
 import plotly.graph_objects as go
 
-from relocbench.reports.benchmark.judging import OUTCOMES, Judged
+from relocbench.reports.benchmark.assessment import OUTCOMES, Judged
 from relocbench.reports.benchmark.measures import (
     SHORTEST,
     Curve,
@@ -16,9 +16,9 @@ from relocbench.reports.benchmark.measures import (
     mean_curve,
     performance_profile,
 )
-from relocbench.reports.benchmark.reproducing import command_of
+from relocbench.reports.benchmark.rerun_command import command_of
 from relocbench.reports.pages.figures import figure, line, points
-from relocbench.reports.pages.looks import REFERENCE, Look, name_of
+from relocbench.reports.pages.method_style import REFERENCE, Look, name_of
 
 OUTCOME_NAMES = {
     "optimal": "proved optimal",

@@ -6,9 +6,9 @@ from pathlib import Path
 
 from relocbench.instances.errors import InputError
 from relocbench.instances.library.library import Library
-from relocbench.reports.benchmark.judging import Judged, judge
-from relocbench.reports.benchmark.table import write_table
-from relocbench.reports.pages.needs import require
+from relocbench.reports.benchmark.assessment import Judged, judge
+from relocbench.reports.benchmark.rows_file import write_table
+from relocbench.reports.pages.requirements import require
 from relocbench.runs.cross_check import Disagreement
 from relocbench.runs.run_store import Row
 

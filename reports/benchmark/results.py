@@ -2,9 +2,9 @@
 
 from collections.abc import Sequence
 
-from relocbench.reports.benchmark.judging import Judged, Problem, can_prove
+from relocbench.reports.benchmark.assessment import Judged, Problem, can_prove
 from relocbench.reports.benchmark.measures import solved_by_all
-from relocbench.reports.pages.looks import looks
+from relocbench.reports.pages.method_style import looks
 from relocbench.runs.cross_check import Disagreement
 
 
@@ -14,7 +14,7 @@ class Results:
     Parameters
     ----------
     runs
-        What :func:`reports.benchmark.judging.judge` returns; at least one.
+        What :func:`reports.benchmark.assessment.judge` returns; at least one.
     wrong
         The wrong answers among them.
     """

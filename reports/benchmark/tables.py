@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Sequence
 
-from relocbench.reports.benchmark.judging import Judged
+from relocbench.reports.benchmark.assessment import Judged
 from relocbench.reports.benchmark.measures import (
     SHIFT,
     mean,

@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from relocbench.reports.gate.comparing import Finding, Rule
-from relocbench.reports.gate.measuring import Failed
+from relocbench.reports.gate.comparison import Finding, Rule
+from relocbench.reports.gate.measurement import Failed
 
 # So many instances are named in a text; a program gets all.
 MOST_LINES = 20

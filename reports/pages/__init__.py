@@ -4,7 +4,7 @@ How a report makes one::
 
     from relocbench.reports.pages.figures import banded_line, figure, points
     from relocbench.reports.pages.page import Page
-    from relocbench.reports.pages.looks import colour_of, name_of
+    from relocbench.reports.pages.method_style import colour_of, name_of
     from relocbench.reports.pages.tables import Cell, Column, Table
 
     page = Page("How far from optimal?", lead="RELOC is **46 %** above what is proved.")

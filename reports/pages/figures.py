@@ -5,7 +5,7 @@ from typing import Any
 
 import plotly.graph_objects as go
 
-from relocbench.reports.pages.looks import Look, faded
+from relocbench.reports.pages.method_style import Look, faded
 
 MARGIN = {"l": 56, "r": 16, "t": 12, "b": 48}
 

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 from markupsafe import Markup
 
-from relocbench.reports.pages.looks import colour_of, name_of
-from relocbench.reports.pages.texts import marked
+from relocbench.reports.pages.method_style import colour_of, name_of
+from relocbench.reports.pages.markup import marked
 
 ABSENT = "–"
 
@@ -28,7 +28,7 @@ class Cell:
     Attributes
     ----------
     text
-        What is read, with the marks of :func:`reports.pages.texts.marked`.
+        What is read, with the marks of :func:`reports.pages.markup.marked`.
     value
         What is sorted by; the text, if not given.
     swatch

@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 import plotly.graph_objects as go
 
 from relocbench.reports.pages.figures import banded_line, figure, line, points
-from relocbench.reports.pages.looks import BAD, Look, colour_of
+from relocbench.reports.pages.method_style import BAD, Look, colour_of
 from relocbench.reports.paper.evaluation import ANNEAL, BASELINES
 from relocbench.reports.paper.measures import BEST, Interval, Measures
 from relocbench.reports.paper.readings import reloc

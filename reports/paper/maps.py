@@ -12,8 +12,8 @@ from relocbench.instances.evaluation import evaluate
 from relocbench.instances.instance import Instance
 from relocbench.instances.kernels.ragged import IntArray, OffsetArray
 from relocbench.reports.pages.figures import figure, points
-from relocbench.reports.pages.looks import BAD, REFERENCE
-from relocbench.reports.showing.map import home_colours
+from relocbench.reports.pages.method_style import BAD, REFERENCE
+from relocbench.reports.map.figure import home_colours
 
 MAP_HEIGHT = 330
 BARS_HEIGHT = 590

@@ -3,12 +3,12 @@
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from relocbench.reports.pages.looks import name_of
+from relocbench.reports.pages.method_style import name_of
 from relocbench.reports.pages.page import Page
 from relocbench.reports.pages.tables import Cell, Column, Table, Value
 from relocbench.reports.statistics import FEWEST_FOR_INTERVAL
 from relocbench.reports.study import plots
-from relocbench.reports.study.gaps import SAME, Comparison, Gap, Summary, comparisons, summaries
+from relocbench.reports.study.excess import SAME, Comparison, Gap, Summary, comparisons, summaries
 from relocbench.reports.study.references import BOUND, OPTIMUM
 from relocbench.runs.methods import METHODS
 

@@ -8,9 +8,9 @@ import numpy as np
 import plotly.graph_objects as go
 
 from relocbench.reports.pages.figures import banded_line, figure, line, points
-from relocbench.reports.pages.looks import REFERENCE, Look, looks, name_of
+from relocbench.reports.pages.method_style import REFERENCE, Look, looks, name_of
 from relocbench.reports.statistics import mean_interval
-from relocbench.reports.study.gaps import Gap, per_instance
+from relocbench.reports.study.excess import Gap, per_instance
 
 # On a logarithmic axis smaller gaps, and none at all, are drawn here.
 FLOOR = 1e-5

@@ -7,10 +7,10 @@ from pathlib import Path
 from relocbench.instances.errors import InputError
 from relocbench.instances.instance import Instance
 from relocbench.instances.library.library import Library
-from relocbench.reports.pages.needs import require
-from relocbench.reports.study.gaps import Gap, best_known, gaps_of, write_gaps
+from relocbench.reports.pages.requirements import require
+from relocbench.reports.study.excess import Gap, best_known, gaps_of, write_gaps
 from relocbench.reports.study.references import contradictions
-from relocbench.reports.study.running import Design, run
+from relocbench.reports.study.runner import Design, run
 from relocbench.reports.study.subjects import Subject, kept, of_family, once
 from relocbench.runs.selectors import refuse_absent, select_many
 from relocbench.runs.sweep import Limits

@@ -13,7 +13,7 @@ from relocbench.instances.instance_source import instance_files, read_instance
 from relocbench.runs.run_store import Store, read
 from relocbench.runs.selectors import select
 from relocbench.runs.sweep import Limits, Task, sweep
-from relocbench.spark.local_copy import compare
+from relocbench.spark.compare_local import compare
 from tests.spark.standalone import kill, standalone, wait_until
 
 pytestmark = pytest.mark.slow

@@ -2,7 +2,7 @@
 
 import contextlib
 
-from relocbench.reports.study.running import Design, run
+from relocbench.reports.study.runner import Design, run
 from relocbench.reports.study.subjects import of_family
 from relocbench.runs.run_store import read
 from relocbench.runs.selectors import select

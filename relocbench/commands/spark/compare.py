@@ -22,7 +22,7 @@ def run(
     """
     from relocbench.instances.files.instance_parquet import write_rows
     from relocbench.instances.instance_source import write_instance
-    from relocbench.spark.local_copy import compare, read_local
+    from relocbench.spark.compare_local import compare, read_local
 
     if out is not None:
         written, _ = read_local(instance)

@@ -50,7 +50,7 @@ def run(
     Example: relocbench spark generate --family small --out small
     """
     from relocbench.instances.generators.generate import plan
-    from relocbench.spark.families import generate, missing
+    from relocbench.spark.generate import generate, missing
 
     parameters = read_parameters({"sigma": sigma, "clients": clients, "regime": regime}, set_ or [])
     planned = plan(family, read_seeds("--seed", seed), parameters, social=social, sites=sites, people=people)

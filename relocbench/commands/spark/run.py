@@ -42,7 +42,7 @@ def run(
     from relocbench.runs.run_store import Store
     from relocbench.runs.selectors import refuse_absent, select_many
     from relocbench.runs.sweep import Limits, Task
-    from relocbench.spark.sweeping import missing, sweep
+    from relocbench.spark.sweep import missing, sweep
 
     selectors = select_many(method)
     if not selectors:

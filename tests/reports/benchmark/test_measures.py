@@ -2,7 +2,7 @@ import math
 
 import pytest
 
-from relocbench.reports.benchmark.judging import can_prove, judge
+from relocbench.reports.benchmark.assessment import can_prove, judge
 from relocbench.reports.benchmark.measures import (
     cost_profile,
     counts,

@@ -5,10 +5,10 @@ import pyarrow.parquet as pq
 import pytest
 
 from relocbench.reports.benchmark import report
-from relocbench.reports.benchmark.judging import judge
+from relocbench.reports.benchmark.assessment import judge
 from relocbench.reports.benchmark.report import draw
-from relocbench.reports.benchmark.reproducing import command_of
-from relocbench.reports.pages import needs
+from relocbench.reports.benchmark.rerun_command import command_of
+from relocbench.reports.pages import requirements
 from relocbench.runs.cross_check import wrong_answers
 from relocbench.runs.methods import METHODS
 from tests.reports.benchmark.samples import FIRST, INSTANCES, race, row
@@ -87,7 +87,7 @@ def test_the_table_has_a_row_a_run_with_what_was_made_of_it(tmp_path):
 
 
 def test_without_the_extra_there_is_the_table_and_a_line(tmp_path, monkeypatch):
-    monkeypatch.setattr(needs, "PACKAGES", ("no_such_package",))
+    monkeypatch.setattr(requirements, "PACKAGES", ("no_such_package",))
     told = drawn(race(), tmp_path)
     assert told.page is None
     assert "install with: pip install 'relocbench[reports]'" in told.missing

@@ -1,12 +1,12 @@
 import pytest
 
 from relocbench.instances.errors import InputError
-from relocbench.reports.pages import needs
+from relocbench.reports.pages import requirements
 from relocbench.reports.pages.figures import banded_line, figure, points
-from relocbench.reports.pages.looks import COLOURS, colour_of, looks, name_of
+from relocbench.reports.pages.method_style import COLOURS, colour_of, looks, name_of
 from relocbench.reports.pages.page import Page
 from relocbench.reports.pages.tables import Cell, Column, Table
-from relocbench.reports.pages.texts import marked
+from relocbench.reports.pages.markup import marked
 from tests.reports.browser import browser
 
 COMMAND = "relocbench solve library:a --method 'reloc[k=8]' --seed 0"
@@ -56,9 +56,9 @@ def test_a_row_of_another_length_is_refused():
 
 
 def test_a_missing_extra_is_one_line(monkeypatch):
-    monkeypatch.setattr(needs, "PACKAGES", ("plotly", "no_such_package"))
+    monkeypatch.setattr(requirements, "PACKAGES", ("plotly", "no_such_package"))
     with pytest.raises(InputError, match=r"^reports: expected no_such_package; install with: pip install"):
-        needs.require()
+        requirements.require()
 
 
 def test_the_page_loads_without_a_complaint_and_asks_nobody_else(chromium, written):

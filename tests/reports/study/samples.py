@@ -2,7 +2,7 @@
 
 from relocbench.instances.instance import Instance
 from relocbench.instances.library.library import Library
-from relocbench.reports.study.gaps import Gap
+from relocbench.reports.study.excess import Gap
 from relocbench.runs.run_store import Row
 
 

@@ -2,7 +2,7 @@ import dataclasses
 
 import pytest
 
-from relocbench.reports.study.gaps import Gap
+from relocbench.reports.study.excess import Gap
 from relocbench.reports.study.page import lead, write_page
 from relocbench.reports.study.references import BOUND
 from tests.reports.browser import browser

@@ -11,7 +11,7 @@ import relocbench
 from relocbench.cli import main
 from relocbench.instances.errors import InputError
 from relocbench.instances.instance_source import read_instance
-from relocbench.reports.study.gaps import SCHEMA
+from relocbench.reports.study.excess import SCHEMA
 from tests.samples import worked_example
 
 # One that is proved here, and one, too large for that, that the library has a bound of.

@@ -1,0 +1,172 @@
+import json
+import shutil
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from typer.testing import CliRunner
+
+from relocbench.cli import app
+from relocbench.instances.errors import InputError
+from relocbench.instances.evaluation import evaluate
+from relocbench.instances.files.follower_graph import synthetic_follower_graph
+from relocbench.instances.generators.paper_generator import FieldParameters
+from relocbench.instances.kernels.random_streams import stream
+from relocbench.spark import placement
+from relocbench.spark.topics_from_graph import Filters, arrange
+from relocbench.spark.pipeline import evaluate_folder, solve_field
+from relocbench.spark.assign import Reading
+from relocbench.spark.compare_local import compare, read_homes, read_local
+
+PARTS = ("theta", "storage", "compute", "sent", "spread")
+
+
+@pytest.fixture(scope="module")
+def topics(spark, tmp_path_factory):
+    """About a thousand clients in 150 topics, arranged."""
+    graph = synthetic_follower_graph(stream("full scale"), topics=150, min_size=2, max_size=21, max_topics_per_client=6)
+    folder = tmp_path_factory.mktemp("full-scale")
+    edges = zip(graph.follower.tolist(), graph.followee.tolist(), strict=True)
+    (folder / "edges.txt").write_text("".join(f"{a}\t{b}\n" for a, b in edges))
+    arrange(spark, str(folder / "edges.txt"), folder / "topics", Filters())
+    return folder / "topics"
+
+
+@pytest.fixture
+def in_blocks(monkeypatch):
+    """Small blocks, so that small instances have several."""
+    monkeypatch.setattr(placement, "BLOCK_MEMBERSHIPS", 300)
+
+
+def run(spark, topics, out, method="reloc", reading=None, capacity=None):
+    parameters = FieldParameters(servers=25, sigma=8.0, **(capacity or {}))
+    return solve_field(spark, topics, out, method, parameters, reading or Reading(k=3), proportional=capacity is None)
+
+
+TIGHT = {"storage": 130.0, "compute": 700.0}
+
+
+@pytest.mark.usefixtures("in_blocks")
+@pytest.mark.parametrize(
+    ("method", "reading", "capacity"),
+    [
+        ("reloc", Reading(k=3, rounds=2), TIGHT),
+        ("reloc", Reading(k=4, relation="exact", seed=2), TIGHT),
+        ("reloc", Reading(k=1, related=0), None),
+        ("otos", Reading(), TIGHT),
+        ("nearest", Reading(), None),
+    ],
+)
+def test_homes_and_costs_are_those_of_the_local_method(spark, topics, tmp_path, method, reading, capacity):
+    cost, before = run(spark, topics, tmp_path, method, reading, capacity)
+    assert not before
+    found = compare(tmp_path, method)
+    assert found.equal, found
+    assert found.clients > 500
+    instance, ids = read_local(tmp_path)
+    local = evaluate(instance, read_homes(tmp_path / method / "homes", ids))
+    for name, value in (("Y", local.y), ("Y1", local.y1), ("Y2", local.y2), ("objective", local.objective)):
+        assert cost[name] == pytest.approx(value, rel=1e-9)
+    assert cost["publications"] == local.n_publications
+    for name in PARTS:
+        assert cost[name] == pytest.approx(getattr(local, name).tolist(), rel=1e-9)
+    if capacity is not None:
+        assert min(cost["theta"]) < 1.0  # there was something to cooperate about
+
+
+@pytest.mark.usefixtures("in_blocks")
+def test_homes_do_not_depend_on_partitions(spark, topics, tmp_path):
+    homes = []
+    before = spark.conf.get("spark.sql.shuffle.partitions")
+    for partitions in (1, 5):
+        spark.conf.set("spark.sql.shuffle.partitions", partitions)
+        run(spark, topics, tmp_path / str(partitions), reading=Reading(k=3, rounds=2), capacity=TIGHT)
+        homes.append(read_homes(tmp_path / str(partitions) / "reloc" / "homes", read_local(tmp_path / "1")[1]).tolist())
+    spark.conf.set("spark.sql.shuffle.partitions", before)
+    assert homes[0] == homes[1]
+
+
+@pytest.fixture(scope="module")
+def nearest(spark, topics, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("nearest")
+    run(spark, topics, folder, "nearest")
+    return folder
+
+
+def test_random_homes_are_any_and_cost_what_the_evaluator_says(spark, topics, nearest):
+    cost, _ = run(spark, topics, nearest, "random")
+    instance, ids = read_local(nearest)
+    home = read_homes(nearest / "random" / "homes", ids)
+    assert set(home.tolist()) == set(range(25))
+    assert cost["objective"] == pytest.approx(evaluate(instance, home).objective, rel=1e-9)
+
+
+def test_commands_run_and_evaluate_once(spark, topics, tmp_path):
+    out = str(tmp_path / "out")
+    command = ["spark", "reloc", str(topics), "--servers", "9", "--k", "2", "--relation", "exact", "--out", out]
+    told = json.loads(CliRunner().invoke(app, [*command, "--json"], catch_exceptions=False).output)
+    assert "(there already)" in CliRunner().invoke(app, command, catch_exceptions=False).output
+    homes = f"{out}/reloc/homes"
+    answer = CliRunner().invoke(app, ["spark", "evaluate", out, homes, "--json"], catch_exceptions=False)
+    assert json.loads(answer.output) == {name: told[name] for name in json.loads(answer.output)}
+    copy = tmp_path / "inst.parquet"
+    compared = CliRunner().invoke(app, ["spark", "compare", out, "--out", str(copy)], catch_exceptions=False)
+    assert compared.exit_code == 0
+    assert "homes are equal" in compared.output
+    described = CliRunner().invoke(app, ["describe", str(copy)], catch_exceptions=False)
+    assert described.exit_code == 0
+    with pytest.raises(InputError, match="reloc: was made with k 2: choose another folder"):
+        CliRunner().invoke(app, [*command[:6], "3", *command[7:]], catch_exceptions=False)
+
+
+def test_compare_says_when_homes_differ(nearest, tmp_path):
+    shutil.copytree(nearest, tmp_path / "copy")
+    ids = read_local(nearest)[1]
+    wrong = read_homes(nearest / "nearest" / "homes", ids).copy()
+    wrong[3] = (wrong[3] + 1) % 25
+    shutil.rmtree(tmp_path / "copy" / "nearest" / "homes")
+    pq.write_table(pa.table({"client": ids, "home": wrong}), tmp_path / "copy" / "nearest" / "homes")
+    answer = CliRunner().invoke(app, ["spark", "compare", str(tmp_path / "copy"), "--method", "nearest"])
+    assert answer.exit_code == 1
+    assert f"{len(ids) - 1:,} of {len(ids):,} homes are equal" in answer.output
+
+
+def spoiled(kind, ids, home):
+    if kind == "missing":
+        return ids[1:], home[1:]
+    if kind == "doubled":
+        return np.append(ids, ids[:1]), np.append(home, home[:1])
+    if kind == "stranger":
+        return np.append(ids, 10**12), np.append(home, 0)
+    return ids, np.append(home[:-1], 25)
+
+
+@pytest.mark.parametrize(
+    ("kind", "problem"),
+    [
+        ("missing", "client {first} has no home"),
+        ("doubled", "expected one home for each of {count} clients, got {more}"),
+        ("stranger", "client 1000000000000 is not one of the clients"),
+        ("outside", "client {last}: expected a server from 0 to 24, got 25"),
+    ],
+)
+def test_an_assignment_that_is_none_is_refused(spark, nearest, tmp_path, kind, problem):
+    ids = read_local(nearest)[1]
+    client, home = spoiled(kind, ids, read_homes(nearest / "nearest" / "homes", ids))
+    pq.write_table(pa.table({"client": client, "home": home.astype(np.int32)}), tmp_path / "homes.parquet")
+    told = problem.format(first=ids[0], last=ids[-1], count=len(ids), more=len(ids) + 1)
+    with pytest.raises(InputError, match=f"homes.parquet: {told}"):
+        CliRunner().invoke(
+            app, ["spark", "evaluate", str(nearest), str(tmp_path / "homes.parquet")], catch_exceptions=False
+        )
+
+
+def test_a_dataset_of_something_else_is_refused(spark, nearest, tmp_path):
+    pq.write_table(pa.table({"user": [1], "home": [1.5]}), tmp_path / "homes.parquet")
+    with pytest.raises(InputError, match="expected whole numbers in columns client and home"):
+        evaluate_folder(spark, nearest, tmp_path / "homes.parquet")
+    with pytest.raises(InputError, match="nowhere: expected a Parquet dataset, found none"):
+        evaluate_folder(spark, nearest, tmp_path / "nowhere")
+    with pytest.raises(InputError, match=r"made.json: cannot be read"):
+        CliRunner().invoke(app, ["spark", "evaluate", str(tmp_path), "homes"], catch_exceptions=False)
