@@ -22,8 +22,8 @@ import pyarrow.parquet as pq
 from peak_memory import Watch
 
 from relocbench.instances.kernels.random_streams import stream
-from relocbench.spark.topics_from_graph import Filters, arrange
 from relocbench.spark.session import session
+from relocbench.spark.topics_from_graph import Filters, arrange
 
 CHUNK = 5_000_000
 REPEATS = 2

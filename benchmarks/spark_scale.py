@@ -17,11 +17,11 @@ from peak_memory import Watch
 
 from relocbench.instances.generators.paper_generator import FieldParameters
 from relocbench.instances.kernels.random_streams import stream
-from relocbench.spark.topics_from_graph import Filters, arrange
-from relocbench.spark.placement import read_field
-from relocbench.spark.pipeline import solve_field
 from relocbench.spark.assign import Reading
+from relocbench.spark.pipeline import solve_field
+from relocbench.spark.placement import read_field
 from relocbench.spark.session import session
+from relocbench.spark.topics_from_graph import Filters, arrange
 
 # Users, servers, K: servers and clusters grow along, so that a cluster keeps some twenty thousand clients. At the
 # largest size a million topics remain after the filters.

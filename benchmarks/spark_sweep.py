@@ -10,8 +10,8 @@ from joblib import Parallel, delayed
 
 from relocbench.heuristics import anneal
 from relocbench.instances.generators.families import FAMILIES
-from relocbench.spark.session import session
 from relocbench.spark.parallel_map import spread
+from relocbench.spark.session import session
 
 JOBS = 2000
 # In turns, as other work on a machine comes and goes.

@@ -51,8 +51,8 @@ class Linearisation:
     client_delay: FloatArray
     server_delay: FloatArray
     detour: float
-    storage: FloatArray
-    compute: FloatArray
+    storage_capacity: FloatArray
+    compute_capacity: FloatArray
     spool: FloatArray
     publishers: tuple[tuple[int, ...], ...]
     sender: IntArray
@@ -68,7 +68,7 @@ class Linearisation:
     @property
     def n_servers(self) -> int:
         """``L``."""
-        return len(self.storage)
+        return len(self.storage_capacity)
 
     @cached_property
     def client_topics(self) -> tuple[tuple[int, ...], ...]:
@@ -82,7 +82,7 @@ class Linearisation:
     @cached_property
     def largest_share(self) -> FloatArray:
         """``min(1, A_l/U_m, B_l/U_m)``: more than this of a client's messages no home can process (``M×L``)."""
-        room = np.minimum(self.storage, self.compute)[None, :]
+        room = np.minimum(self.storage_capacity, self.compute_capacity)[None, :]
         demand = np.broadcast_to(self.demand[:, None], (self.n_clients, self.n_servers))
         share = np.ones_like(demand)
         np.divide(room, demand, out=share, where=demand > room)
@@ -93,7 +93,9 @@ class Linearisation:
         """The servers that process everything themselves whatever their clients: ``θ_l = 1`` (mask)."""
         most_stored, most_computed = self.spool.sum(), self.demand.sum()
         safely = 1 + 1e-9  # the sums are rounded
-        mask: npt.NDArray[np.bool_] = (self.storage >= most_stored * safely) & (self.compute >= most_computed * safely)
+        mask: npt.NDArray[np.bool_] = (self.storage_capacity >= most_stored * safely) & (
+            self.compute_capacity >= most_computed * safely
+        )
         return mask
 
     @property
@@ -115,8 +117,8 @@ def linearise(instance: Instance) -> Linearisation:
         client_delay=frozen(instance.client_delay(every_client[:, None], every_server[None, :]), np.float64),
         server_delay=instance.server_delay,
         detour=2 * instance.cloud_delay,
-        storage=instance.storage,
-        compute=instance.compute,
+        storage_capacity=instance.storage_capacity,
+        compute_capacity=instance.compute_capacity,
         spool=frozen(instance.spool[loading], np.float64),
         publishers=tuple(tuple(int(m) for m in topic) for n, topic in enumerate(instance.publishers) if loading[n]),
         sender=frozen([m for m, _ in keys], np.int32),

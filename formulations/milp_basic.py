@@ -117,8 +117,8 @@ class BasicModel(LinearModel):
             for n in self.topics:
                 for m in self.data.publishers[n]:
                     self.row([(w[n, l], 1), (q[m, l], -1)], ">=", 0)
-            self.row(self._stored(l), "<=", self.data.storage[l])
-            self.row(self._computed(l), "<=", self.data.compute[l])
+            self.row(self._stored(l), "<=", self.data.storage_capacity[l])
+            self.row(self._computed(l), "<=", self.data.compute_capacity[l])
         for m, r in self.pairs:
             for l in self.servers:
                 self.row([*((z[m, r, l, k], 1) for k in self.servers), (q[m, l], -1)], "=", 0)
@@ -131,8 +131,8 @@ class BasicModel(LinearModel):
         for l in self.limited:
             self.row([(s[l, reason], 1) for reason in range(3)], "=", 1)
             self.row([(theta[l,], 1), (s[l, 0], -1)], ">=", 0)
-            self.row([*self._stored(l), (s[l, 1], -self.data.storage[l])], ">=", 0)
-            self.row([*self._computed(l), (s[l, 2], -self.data.compute[l])], ">=", 0)
+            self.row([*self._stored(l), (s[l, 1], -self.data.storage_capacity[l])], ">=", 0)
+            self.row([*self._computed(l), (s[l, 2], -self.data.compute_capacity[l])], ">=", 0)
             for reason in (1, 2):
                 self.row([(s[l, reason], 1), *((x[m, l], -1) for m in loading)], "<=", 0)
             for n in self.topics:
@@ -181,6 +181,6 @@ class BasicModel(LinearModel):
         """Return what keeps ``θ_l`` from being larger: 0 nothing (it is 1), 1 storage, 2 compute."""
         stored = sum(self.data.spool[n] for n in self.topics if self._open(n, l, home))
         computed = float(self.data.demand[np.asarray(home) == l].sum())
-        if stored <= self.data.storage[l] and computed <= self.data.compute[l]:
+        if stored <= self.data.storage_capacity[l] and computed <= self.data.compute_capacity[l]:
             return 0
-        return 1 if self.data.storage[l] * computed <= self.data.compute[l] * stored else 2
+        return 1 if self.data.storage_capacity[l] * computed <= self.data.compute_capacity[l] * stored else 2

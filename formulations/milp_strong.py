@@ -147,7 +147,7 @@ class StrongModel(BasicModel):
             # What is stored for m takes one variable, so that no row names a variable twice.
             own = sum(spool for phi, spool in terms if phi is self.q[m, l])
             others = [(phi, spool) for phi, spool in terms if phi is not self.q[m, l]]
-            self.row([(self.q[m, l], own), *others, (self.x[m, l], -self.data.storage[k])], "<=", 0)
+            self.row([(self.q[m, l], own), *others, (self.x[m, l], -self.data.storage_capacity[k])], "<=", 0)
 
     def _condition_compute(self) -> None:
         demand = self.data.demand
@@ -155,7 +155,7 @@ class StrongModel(BasicModel):
             for m in self.active:
                 beside = [(r, self.together(m, r, l)) for r in self.active if r != m]
                 others = [(z, demand[r]) for r, z in beside if z is not None]
-                self.row([(self.q[m, l], demand[m]), *others, (self.x[m, l], -self.data.compute[l])], "<=", 0)
+                self.row([(self.q[m, l], demand[m]), *others, (self.x[m, l], -self.data.compute_capacity[l])], "<=", 0)
 
     def _join_pairs(self) -> None:
         for m, r in self.pairs:
@@ -201,8 +201,8 @@ class StrongModel(BasicModel):
 
     def _share(self, l: int, stored: float, computed: float) -> float:
         """Return the most of ``θ_l`` that a load leaves."""
-        by_storage = self.data.storage[l] / stored if stored > self.data.storage[l] else 1.0
-        by_compute = self.data.compute[l] / computed if computed > self.data.compute[l] else 1.0
+        by_storage = self.data.storage_capacity[l] / stored if stored > self.data.storage_capacity[l] else 1.0
+        by_compute = self.data.compute_capacity[l] / computed if computed > self.data.compute_capacity[l] else 1.0
         return float(min(by_storage, by_compute))
 
     def worth(self, name: str, key: Key, home: IntArray, theta: FloatArray) -> float:

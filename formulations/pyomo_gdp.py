@@ -123,8 +123,8 @@ def build(coefficients: Linearisation, check: Callable[[], None] = lambda: None)
         check()
 
     spool, demand = c.spool.tolist(), c.demand.tolist()
-    stored_unit, computed_unit = load_units(c.storage, c.spool), load_units(c.compute, c.demand)
-    room, power = (c.storage / stored_unit).tolist(), (c.compute / computed_unit).tolist()
+    stored_unit, computed_unit = load_units(c.storage_capacity, c.spool), load_units(c.compute_capacity, c.demand)
+    room, power = (c.storage_capacity / stored_unit).tolist(), (c.compute_capacity / computed_unit).tolist()
     storage = {l: sum(spool[n] / stored_unit[l] * model.w[n, l] for n in topics) for l in limited}
     compute = {l: sum(demand[m] / computed_unit[l] * q[m][l] for m in loading) for l in limited}
     used = {l: sum(model.x[m, l] for m in loading) for l in limited}

@@ -43,8 +43,8 @@ class Prices:
         instance, server = state.instance, state.arrays.server
         part = progress - self._progress
         self._progress = progress
-        _adapt(self._storage, server["storage"], instance.storage, part, self._least[0])
-        _adapt(self._compute, server["compute"], instance.compute, part, self._least[1])
+        _adapt(self._storage, server["storage_load"], instance.storage_capacity, part, self._least[0])
+        _adapt(self._compute, server["compute_load"], instance.compute_capacity, part, self._least[1])
         state.bend(ROOM * (1 - progress), self._storage, self._compute)
 
 

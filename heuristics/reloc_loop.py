@@ -28,8 +28,8 @@ class ClusterTask(NamedTuple):
     client_start: OffsetArray  # client -> its entries in client_entry, in order
     client_entry: OffsetArray
     spool: FloatArray
-    storage: FloatArray
-    compute: FloatArray
+    storage_capacity: FloatArray
+    compute_capacity: FloatArray
     client_x: FloatArray
     client_y: FloatArray
     server_x: FloatArray
@@ -45,8 +45,8 @@ class _Loads(NamedTuple):
     """What has been counted so far; a topic's slots are the servers that hold publishers of it."""
 
     home: IntArray
-    storage: FloatArray
-    compute: FloatArray
+    storage_load: FloatArray
+    compute_load: FloatArray
     open: OffsetArray  # topics on each server: none means no load, exactly
     slot_first: OffsetArray
     slot_last: OffsetArray
@@ -107,12 +107,12 @@ def _no_loads(task: ClusterTask) -> _Loads:
     total = 0
     for n in range(topics):
         first[n] = total
-        total += min(publishers[n], len(task.storage))
+        total += min(publishers[n], len(task.storage_capacity))
     return _Loads(
         np.full(len(task.client_start) - 1, NOWHERE, np.int32),
-        np.zeros(len(task.storage)),
-        np.zeros(len(task.storage)),
-        np.zeros(len(task.storage), np.int64),
+        np.zeros(len(task.storage_capacity)),
+        np.zeros(len(task.storage_capacity)),
+        np.zeros(len(task.storage_capacity), np.int64),
         first,
         first.copy(),
         np.empty(total, np.int32),
@@ -136,7 +136,7 @@ def _choose(task: ClusterTask, loads: _Loads, client: int) -> int:
 def _nearest_with_room(task: ClusterTask, loads: _Loads, client: int) -> int:
     nearest = NOWHERE
     best = np.inf
-    for l in range(len(task.storage)):
+    for l in range(len(task.storage_capacity)):
         if not _has_room(task, loads, l):
             continue
         if task.delay.shape[0] > 0:
@@ -155,8 +155,10 @@ def _nearest_with_room(task: ClusterTask, loads: _Loads, client: int) -> int:
 def _least_used(task: ClusterTask, loads: _Loads) -> int:
     least = 0
     best = np.inf
-    for l in range(len(task.storage)):
-        use = max(_use(loads.storage[l], task.storage[l]), _use(loads.compute[l], task.compute[l]))
+    for l in range(len(task.storage_capacity)):
+        use = max(
+            _use(loads.storage_load[l], task.storage_capacity[l]), _use(loads.compute_load[l], task.compute_capacity[l])
+        )
         if use < best:
             best = use
             least = l
@@ -173,7 +175,7 @@ def _use(load: float, capacity: float) -> float:
 @compiled
 def _has_room(task: ClusterTask, loads: _Loads, l: int) -> bool:
     """Tell whether ``θ_l = 1``."""
-    return bool(loads.storage[l] <= task.storage[l] and loads.compute[l] <= task.compute[l])
+    return bool(loads.storage_load[l] <= task.storage_capacity[l] and loads.compute_load[l] <= task.compute_capacity[l])
 
 
 @compiled
@@ -195,24 +197,24 @@ def _move(task: ClusterTask, loads: _Loads, client: int, server: int, upto: int)
 @compiled
 def _count(task: ClusterTask, loads: _Loads, topic: int, server: int, by: int) -> None:
     """Count one publisher of a topic more or less on a server; the first opens the topic, the last closes it."""
-    loads.compute[server] += by * task.spool[topic]
+    loads.compute_load[server] += by * task.spool[topic]
     last = loads.slot_last[topic]
     for j in range(loads.slot_first[topic], last):
         if loads.slot_server[j] == server:
             loads.slot_count[j] += by
             if loads.slot_count[j] == 0:
-                loads.storage[server] -= task.spool[topic]
+                loads.storage_load[server] -= task.spool[topic]
                 loads.slot_server[j] = loads.slot_server[last - 1]
                 loads.slot_count[j] = loads.slot_count[last - 1]
                 loads.slot_last[topic] = last - 1
                 loads.open[server] -= 1
                 if loads.open[server] == 0:
                     # Not the rounding error of many differences: with a capacity of 0 that would matter.
-                    loads.storage[server] = 0.0
-                    loads.compute[server] = 0.0
+                    loads.storage_load[server] = 0.0
+                    loads.compute_load[server] = 0.0
             return
     loads.slot_server[last] = server
     loads.slot_count[last] = 1
     loads.slot_last[topic] = last + 1
     loads.open[server] += 1
-    loads.storage[server] += task.spool[topic]
+    loads.storage_load[server] += task.spool[topic]

@@ -48,8 +48,8 @@ def cluster_tasks(instance: Instance, clusters: Clusters, preferred: IntArray | 
             entry_topic=member_topic[entries],
             entry_publishes=(instance.member_role[entries] & PUBLISHES) > 0,
             entry_spool=instance.spool[member_topic[entries]],
-            storage=instance.storage[servers],
-            compute=instance.compute[servers],
+            storage_capacity=instance.storage_capacity[servers],
+            compute_capacity=instance.compute_capacity[servers],
             client_x=instance.client_x[clients],
             client_y=instance.client_y[clients],
             server_x=instance.server_x[servers],
@@ -67,8 +67,8 @@ def make_task(
     entry_topic: npt.NDArray[np.integer[Any]],
     entry_publishes: npt.NDArray[np.bool_],
     entry_spool: FloatArray,
-    storage: FloatArray,
-    compute: FloatArray,
+    storage_capacity: FloatArray,
+    compute_capacity: FloatArray,
     client_x: FloatArray,
     client_y: FloatArray,
     server_x: FloatArray,
@@ -84,7 +84,7 @@ def make_task(
     entry_client, entry_topic, entry_publishes, entry_spool
         The memberships in the order in which Algorithm 1 meets them: the client by its place in the cluster, the topic
         by any number, its spool.
-    storage, compute, client_x, client_y, server_x, server_y, delay, delay_per_km, preferred
+    storage_capacity, compute_capacity, client_x, client_y, server_x, server_y, delay, delay_per_km, preferred
         As the task holds them.
     """
     _, first, topic = np.unique(entry_topic, return_index=True, return_inverse=True)
@@ -95,8 +95,8 @@ def make_task(
         client_start=offsets(np.bincount(entry_client, minlength=len(client_x))),
         client_entry=np.argsort(entry_client, kind="stable").astype(np.int64),
         spool=entry_spool[first],
-        storage=storage,
-        compute=compute,
+        storage_capacity=storage_capacity,
+        compute_capacity=compute_capacity,
         client_x=client_x,
         client_y=client_y,
         server_x=server_x,

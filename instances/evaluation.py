@@ -27,7 +27,7 @@ class Evaluation:
         The rest of ``ΣD``: cloud detours and server-to-server delays.
     theta
         ``θ``, the share that each server processes itself.
-    storage, compute
+    storage_load, compute_load
         ``a`` and ``v``, what each server is asked to hold and to process.
     sent
         ``F``, publications homed at each server.
@@ -39,8 +39,8 @@ class Evaluation:
     distance_cost: float
     processing_cost: float
     theta: FloatArray
-    storage: FloatArray
-    compute: FloatArray
+    storage_load: FloatArray
+    compute_load: FloatArray
     sent: FloatArray
     spread: FloatArray
 
@@ -73,8 +73,8 @@ class Evaluation:
             "objective": self.objective,
             "publications": self.n_publications,
             "theta": self.theta.tolist(),
-            "storage": self.storage.tolist(),
-            "compute": self.compute.tolist(),
+            "storage": self.storage_load.tolist(),
+            "compute": self.compute_load.tolist(),
             "sent": self.sent.tolist(),
             "spread": self.spread.tolist(),
         }
@@ -120,7 +120,12 @@ def evaluate(instance: Instance, home: npt.ArrayLike) -> Evaluation:
     )
     distance = instance.client_weight @ instance.client_delay(np.arange(instance.n_clients), homes)
     return costs(
-        loads, float(distance), instance.n_publications, instance.storage, instance.compute, instance.cloud_delay
+        loads,
+        float(distance),
+        instance.n_publications,
+        instance.storage_capacity,
+        instance.compute_capacity,
+        instance.cloud_delay,
     )
 
 
@@ -128,15 +133,15 @@ def costs(
     loads: tuple[FloatArray, FloatArray, FloatArray, FloatArray],
     distance: float,
     publications: int,
-    capacity: FloatArray,
-    power: FloatArray,
+    storage_capacity: FloatArray,
+    compute_capacity: FloatArray,
     cloud_delay: float,
 ) -> Evaluation:
     """Return the evaluation, from the sums of :func:`topic_loads` over all topics and of ``w·dH`` over all clients."""
-    storage, compute, sent, spread = loads
-    theta = local_share(capacity, power, storage, compute)
+    storage_load, compute_load, sent, spread = loads
+    theta = local_share(storage_capacity, compute_capacity, storage_load, compute_load)
     processing = (2 * cloud_delay * sent * (1 - theta) + theta * spread).sum()
-    return Evaluation(publications, distance, float(processing), theta, storage, compute, sent, spread)
+    return Evaluation(publications, distance, float(processing), theta, storage_load, compute_load, sent, spread)
 
 
 def checked_home(instance: Instance, home: npt.ArrayLike) -> IntArray:
@@ -157,14 +162,16 @@ def checked_home(instance: Instance, home: npt.ArrayLike) -> IntArray:
     return homes.astype(np.int32)
 
 
-def local_share(capacity: FloatArray, power: FloatArray, storage: FloatArray, compute: FloatArray) -> FloatArray:
+def local_share(
+    storage_capacity: FloatArray, compute_capacity: FloatArray, storage_load: FloatArray, compute_load: FloatArray
+) -> FloatArray:
     """Return ``θ = min(A/a, B/v, 1)`` for loads ``a, v``; 1 where nothing is asked."""
-    theta = np.ones(len(capacity))
+    theta = np.ones(len(storage_capacity))
     # Divided only where the capacity is exceeded: no division by zero, and the minimum with 1 comes for free.
-    np.divide(capacity, storage, out=theta, where=storage > capacity)
-    by_power = np.ones(len(capacity))
-    np.divide(power, compute, out=by_power, where=compute > power)
-    return np.minimum(theta, by_power)
+    np.divide(storage_capacity, storage_load, out=theta, where=storage_load > storage_capacity)
+    by_compute = np.ones(len(storage_capacity))
+    np.divide(compute_capacity, compute_load, out=by_compute, where=compute_load > compute_capacity)
+    return np.minimum(theta, by_compute)
 
 
 @compiled

@@ -18,8 +18,8 @@ class ExactEvaluation:
     distance_cost: Fraction
     processing_cost: Fraction
     theta: tuple[Fraction, ...]
-    storage: tuple[Fraction, ...]
-    compute: tuple[Fraction, ...]
+    storage_load: tuple[Fraction, ...]
+    compute_load: tuple[Fraction, ...]
     sent: tuple[int, ...]
     spread: tuple[Fraction, ...]
 
@@ -80,8 +80,8 @@ def evaluate_exact(instance: Instance, home: npt.ArrayLike) -> ExactEvaluation:
     theta = [
         min(
             Fraction(1),
-            Fraction(float(instance.storage[l])) / storage[l] if storage[l] else Fraction(1),
-            Fraction(float(instance.compute[l])) / compute[l] if compute[l] else Fraction(1),
+            Fraction(float(instance.storage_capacity[l])) / storage[l] if storage[l] else Fraction(1),
+            Fraction(float(instance.compute_capacity[l])) / compute[l] if compute[l] else Fraction(1),
         )
         for l in servers
     ]

@@ -22,9 +22,9 @@ def evaluate_literal(instance: Instance, home: npt.ArrayLike) -> Evaluation:
         compute.append(sum(float(u) * c for u, c in zip(instance.spool, count, strict=True)))
         shares = [1.0]
         if storage[-1] > 0:
-            shares.append(float(instance.storage[server]) / storage[-1])
+            shares.append(float(instance.storage_capacity[server]) / storage[-1])
         if compute[-1] > 0:
-            shares.append(float(instance.compute[server]) / compute[-1])
+            shares.append(float(instance.compute_capacity[server]) / compute[-1])
         theta.append(min(shares))
 
     def client_delay(client: int) -> float:

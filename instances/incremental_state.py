@@ -67,10 +67,10 @@ SERVER = np.dtype(
     [
         ("x", "f8"),
         ("y", "f8"),
-        ("capacity", "f8"),  # [A]
-        ("power", "f8"),  # [B]
-        ("storage", "f8"),  # [a]
-        ("compute", "f8"),  # [v]
+        ("storage_capacity", "f8"),  # [A]
+        ("compute_capacity", "f8"),  # [B]
+        ("storage_load", "f8"),  # [a]
+        ("compute_load", "f8"),  # [v]
         ("sent", "f8"),  # [F]
         ("spread", "f8"),  # [Q]
         ("theta", "f8"),  # [θ]
@@ -148,7 +148,7 @@ class State:
     def refresh(self) -> None:
         """Compute every running sum afresh from the homes."""
         now = evaluate(self.instance, self.arrays.home)
-        for name in ("storage", "compute", "sent", "spread"):
+        for name in ("storage_load", "compute_load", "sent", "spread"):
             self.arrays.server[name] = getattr(now, name)
         self.arrays.distance[0] = now.distance_cost
         _renew_all_thetas(self.arrays)
@@ -165,7 +165,10 @@ class State:
             What a unit of load costs at each server.
         """
         server = self.arrays.server
-        server["capacity"], server["power"] = self.instance.storage * (1 + room), self.instance.compute * (1 + room)
+        server["storage_capacity"], server["compute_capacity"] = (
+            self.instance.storage_capacity * (1 + room),
+            self.instance.compute_capacity * (1 + room),
+        )
         server["storage_price"], server["compute_price"] = storage_price, compute_price
         _renew_all_thetas(self.arrays)
 
@@ -210,7 +213,7 @@ def _arrays(instance: Instance, home: IntArray) -> StateArrays:
 
     server = np.zeros(instance.n_servers, SERVER)
     server["x"], server["y"] = instance.server_x, instance.server_y
-    server["capacity"], server["power"] = instance.storage, instance.compute
+    server["storage_capacity"], server["compute_capacity"] = instance.storage_capacity, instance.compute_capacity
 
     table = instance.explicit_client_delay
     if not table.size and instance.n_clients * instance.n_servers <= TABLE_ENTRIES:
@@ -245,7 +248,7 @@ def state_objective(s: StateArrays) -> float:
     for l in range(len(s.server)):
         now = s.server[l]
         total += _server_cost(s.detour, now.theta, now.sent, now.spread)
-        total += now.storage_price * now.storage + now.compute_price * now.compute
+        total += now.storage_price * now.storage_load + now.compute_price * now.compute_load
     return float(total)
 
 
@@ -263,8 +266,8 @@ def move_delta(s: StateArrays, client: int, server: int) -> float:
         return 0.0
     spread_old = s.server[old].spread
     spread_new = s.server[server].spread
-    storage_old = s.server[old].storage
-    storage_new = s.server[server].storage
+    storage_old = s.server[old].storage_load
+    storage_new = s.server[server].storage_load
     open_old = s.server[old].open
     elsewhere = 0.0
     for e in range(s.client[client].first, s.client[client].last):
@@ -308,16 +311,16 @@ def move_delta(s: StateArrays, client: int, server: int) -> float:
     here = s.server[old]
     there = s.server[server]
     # An emptied server has no load at all, not the rounding error of a difference: with a capacity of 0 that matters.
-    compute_old = here.compute - demand if open_old > 0 else 0.0
+    compute_old = here.compute_load - demand if open_old > 0 else 0.0
     storage_old = storage_old if open_old > 0 else 0.0
-    theta_old = _share(here.capacity, here.power, storage_old, compute_old)
-    theta_new = _share(there.capacity, there.power, storage_new, there.compute + demand)
+    theta_old = _share(here.storage_capacity, here.compute_capacity, storage_old, compute_old)
+    theta_new = _share(there.storage_capacity, there.compute_capacity, storage_new, there.compute_load + demand)
     return float(
         s.client[client].weight * (_client_delay(s, client, server) - _client_delay(s, client, old))
         + elsewhere
-        + here.storage_price * (storage_old - here.storage)
-        + here.compute_price * (compute_old - here.compute)
-        + there.storage_price * (storage_new - there.storage)
+        + here.storage_price * (storage_old - here.storage_load)
+        + here.compute_price * (compute_old - here.compute_load)
+        + there.storage_price * (storage_new - there.storage_load)
         + there.compute_price * demand
         + _server_cost(s.detour, theta_old, here.sent - sent, spread_old)
         - _server_cost(s.detour, here.theta, here.sent, here.spread)
@@ -349,13 +352,13 @@ def move_apply(s: StateArrays, client: int, server: int) -> None:
         if s.entry[e].role & PUBLISHES and s.slot[j].only + s.slot[j].both == 0:
             _open_topic(s, n, server, 1)
         _count(s, n, j, s.entry[e].role, 1)
-    s.server[old].compute -= s.client[client].demand
-    s.server[server].compute += s.client[client].demand
+    s.server[old].compute_load -= s.client[client].demand
+    s.server[server].compute_load += s.client[client].demand
     s.server[old].sent -= s.client[client].publications
     s.server[server].sent += s.client[client].publications
     if s.server[old].open == 0:
-        s.server[old].storage = 0.0
-        s.server[old].compute = 0.0
+        s.server[old].storage_load = 0.0
+        s.server[old].compute_load = 0.0
     _renew_theta(s, old)
     _renew_theta(s, server)
     s.distance[0] += s.client[client].weight * (_client_delay(s, client, server) - _client_delay(s, client, old))
@@ -365,7 +368,7 @@ def move_apply(s: StateArrays, client: int, server: int) -> None:
 @compiled
 def _renew_theta(s: StateArrays, l: int) -> None:
     now = s.server[l]
-    s.server[l].theta = _share(now.capacity, now.power, now.storage, now.compute)
+    s.server[l].theta = _share(now.storage_capacity, now.compute_capacity, now.storage_load, now.compute_load)
 
 
 @compiled
@@ -378,7 +381,7 @@ def _renew_all_thetas(s: StateArrays) -> None:
 def _open_topic(s: StateArrays, n: int, l: int, by: int) -> None:
     """Open topic ``n`` on server ``l`` (``by`` = 1) or close it (-1)."""
     if s.topic[n].spool > 0.0:
-        s.server[l].storage += by * s.topic[n].spool
+        s.server[l].storage_load += by * s.topic[n].spool
         s.server[l].open += by
 
 
@@ -454,12 +457,12 @@ def _fill_slots(s: StateArrays) -> None:
 
 
 @compiled
-def _share(capacity: float, power: float, storage: float, compute: float) -> float:
+def _share(storage_capacity: float, compute_capacity: float, storage_load: float, compute_load: float) -> float:
     theta = 1.0
-    if storage > capacity:
-        theta = capacity / storage
-    if compute > power:
-        theta = min(theta, power / compute)
+    if storage_load > storage_capacity:
+        theta = storage_capacity / storage_load
+    if compute_load > compute_capacity:
+        theta = min(theta, compute_capacity / compute_load)
     return float(theta)
 
 

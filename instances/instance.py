@@ -48,7 +48,7 @@ class Instance:
         ``γ``, in ms per km.
     server_x, server_y, client_x, client_y
         Positions in km.
-    storage, compute
+    storage_capacity, compute_capacity
         ``A`` and ``B``, per server.
     spool
         ``u``, per topic.
@@ -65,8 +65,8 @@ class Instance:
     delay_per_km: float
     server_x: FloatArray
     server_y: FloatArray
-    storage: FloatArray
-    compute: FloatArray
+    storage_capacity: FloatArray
+    compute_capacity: FloatArray
     client_x: FloatArray
     client_y: FloatArray
     spool: FloatArray
@@ -91,8 +91,8 @@ class Instance:
             raise InputError("servers.x", f"expected at most {LARGEST_SERVER_COUNT} entries, got {servers}")
         put("server_y", column("servers.y", self.server_y, servers, -LARGEST_COORDINATE, LARGEST_COORDINATE))
         put("client_y", column("clients.y", self.client_y, clients, -LARGEST_COORDINATE, LARGEST_COORDINATE))
-        put("storage", column("servers.storage", self.storage, servers, 0, LARGEST_CAPACITY))
-        put("compute", column("servers.compute", self.compute, servers, 0, LARGEST_CAPACITY))
+        put("storage_capacity", column("servers.storage", self.storage_capacity, servers, 0, LARGEST_CAPACITY))
+        put("compute_capacity", column("servers.compute", self.compute_capacity, servers, 0, LARGEST_CAPACITY))
 
         if not len(self.publishers):
             raise InputError("topics", "expected at least one topic, got none")
@@ -152,7 +152,8 @@ class Instance:
             if spec.name in ("name", "parameters"):
                 continue
             arrays = (value.start, value.item) if isinstance(value, Ragged) else () if value is None else (value,)
-            digest.update(f"|{spec.name}:{len(arrays)}".encode())
+            # By the names of the file format, which calls the two capacities storage and compute.
+            digest.update(f"|{spec.name.removesuffix('_capacity')}:{len(arrays)}".encode())
             for array in arrays:
                 wide = np.asarray(array).astype("<i8" if np.asarray(array).dtype.kind == "i" else "<f8")
                 # Adding zero makes -0.0 into 0.0, which is the same number.

@@ -131,8 +131,8 @@ def row_of(instance: Instance, run: Run, outcome: Outcome, log: str | None = Non
             "y2": cost.y2,
             "gap": gap(outcome.objective, bound),
             "least_theta": float(cost.theta.min()),
-            "most_storage_use": float(use(cost.storage, instance.storage).max()),
-            "most_compute_use": float(use(cost.compute, instance.compute).max()),
+            "most_storage_use": float(use(cost.storage_load, instance.storage_capacity).max()),
+            "most_compute_use": float(use(cost.compute_load, instance.compute_capacity).max()),
             "mean_distance": mean_distance(instance, home),
             "home": home.tolist(),
         }

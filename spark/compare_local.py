@@ -16,9 +16,9 @@ from relocbench.instances.evaluation import evaluate
 from relocbench.instances.files.edge_list import IdArray
 from relocbench.instances.instance import Instance
 from relocbench.instances.kernels.ragged import FloatArray, IntArray, Ragged
-from relocbench.spark.placement import read_field
 from relocbench.spark.assign import Reading
 from relocbench.spark.checkpoints import read_note
+from relocbench.spark.placement import read_field
 
 
 @dataclass(frozen=True)
@@ -55,8 +55,8 @@ def read_local(folder: Path) -> tuple[Instance, IdArray]:
         delay_per_km=field.delay_per_km,
         server_x=field.server_x,
         server_y=field.server_y,
-        storage=field.storage,
-        compute=field.compute,
+        storage_capacity=field.storage_capacity,
+        compute_capacity=field.compute_capacity,
         client_x=clients["x"].to_numpy(),
         client_y=clients["y"].to_numpy(),
         spool=field.spool_per_member * size.astype(np.float64),

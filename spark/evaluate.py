@@ -55,7 +55,12 @@ def evaluate_homes(clients: "DataFrame", homes: "DataFrame", field: Field, sourc
         raise InputError(str(source), f"expected one home for each of {field.clients} clients, got {seen}")
     storage, compute, sent, spread = loads
     return costs(
-        (storage, compute, sent, spread), distance, publications, field.storage, field.compute, field.cloud_delay
+        (storage, compute, sent, spread),
+        distance,
+        publications,
+        field.storage_capacity,
+        field.compute_capacity,
+        field.cloud_delay,
     )
 
 

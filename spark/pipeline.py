@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from relocbench.instances.errors import InputError
 from relocbench.instances.evaluation import Evaluation
 from relocbench.instances.generators.paper_generator import FieldParameters
+from relocbench.spark.assign import Method, Reading, nearest_homes, otos_homes, random_homes, reloc_homes
+from relocbench.spark.checkpoints import once, write_step
 from relocbench.spark.evaluate import evaluate_homes
 from relocbench.spark.factors import factorised
 from relocbench.spark.placement import Field, place_field, read_field
-from relocbench.spark.assign import Method, Reading, nearest_homes, otos_homes, random_homes, reloc_homes
-from relocbench.spark.checkpoints import once, write_step
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

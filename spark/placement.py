@@ -40,7 +40,7 @@ class Field:
 
     Attributes
     ----------
-    server_x, server_y, storage, compute
+    server_x, server_y, storage_capacity, compute_capacity
         As in an instance.
     cloud_delay, delay_per_km, spool_per_member
         ``dC``, ``γ``, ``p``.
@@ -50,8 +50,8 @@ class Field:
 
     server_x: FloatArray
     server_y: FloatArray
-    storage: FloatArray
-    compute: FloatArray
+    storage_capacity: FloatArray
+    compute_capacity: FloatArray
     cloud_delay: float
     delay_per_km: float
     spool_per_member: float
@@ -105,8 +105,8 @@ def place_field(
 def read_field(folder: Path) -> Field:
     """Read what :func:`place_field` noted."""
     note = read_note(folder)
-    content: dict[str, Any] = {name: note[name] for name in Field.__dataclass_fields__}
-    for name in ("server_x", "server_y", "storage", "compute"):
+    content: dict[str, Any] = {name: note[name.removesuffix("_capacity")] for name in Field.__dataclass_fields__}
+    for name in ("server_x", "server_y", "storage_capacity", "compute_capacity"):
         content[name] = np.array(content[name], np.float64)
     return Field(**content)
 

@@ -13,8 +13,8 @@ from urllib.parse import urlsplit
 
 from relocbench.instances.errors import InputError, reason
 from relocbench.runs.environment import cores
-from relocbench.spark.java import java_home
 from relocbench.spark.code_shipping import ship
+from relocbench.spark.java import java_home
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

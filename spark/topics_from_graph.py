@@ -18,8 +18,8 @@ from relocbench.instances.errors import InputError
 from relocbench.instances.files.edge_list import IdArray
 from relocbench.instances.files.follower_graph import FollowerGraph
 from relocbench.spark.blocks import SCHEMA, mixed, packed, unpacked
-from relocbench.spark.edge_list import EdgeList, find_edges, read_pieces
 from relocbench.spark.checkpoints import once, write_step
+from relocbench.spark.edge_list import EdgeList, find_edges, read_pieces
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

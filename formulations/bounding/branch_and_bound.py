@@ -272,7 +272,7 @@ class Closing:
         delegated = (shares * region.delegation_cost.clip(min=0)).sum(axis=0)
         stored = (self._open_shares(shares) * graph.spool[:, None]).sum(axis=0)
         computed = (shares * graph.demand[:, None]).sum(axis=0)
-        loaded = (stored > OVERLOAD * graph.storage) | (computed > OVERLOAD * graph.compute)
+        loaded = (stored > OVERLOAD * graph.storage_capacity) | (computed > OVERLOAD * graph.compute_capacity)
         doubt = np.where(loaded & (low > 0), (high - low) * delegated, 0.0)
         server = int(doubt.argmax())
         if doubt[server] < SHARE_IN_DOUBT * (self.cutoff - node.bound):

@@ -58,8 +58,8 @@ class ClientGraph:
     topic: IntArray
     spool: FloatArray
     loading: IntArray
-    storage: FloatArray
-    compute: FloatArray
+    storage_capacity: FloatArray
+    compute_capacity: FloatArray
     server_delay: FloatArray
 
     @property
@@ -70,7 +70,7 @@ class ClientGraph:
     @property
     def n_servers(self) -> int:
         """``L``."""
-        return len(self.storage)
+        return len(self.storage_capacity)
 
     @property
     def n_edges(self) -> int:
@@ -132,8 +132,8 @@ def client_graph(instance: Instance) -> ClientGraph:
         topic=index[instance.topics.item[entry]].astype(np.int32),
         spool=np.asarray(instance.spool[spools]),
         loading=np.flatnonzero(spools).astype(np.int32),
-        storage=np.asarray(instance.storage),
-        compute=np.asarray(instance.compute),
+        storage_capacity=np.asarray(instance.storage_capacity),
+        compute_capacity=np.asarray(instance.compute_capacity),
         server_delay=np.ascontiguousarray(instance.server_delay),
     )
 

@@ -107,7 +107,7 @@ def bound_of(dual: Dual, region: Region) -> Bound:
     graph, labels = region.graph, dual.labels
     limit = np.where(dual.hard, region.least_share, 1.0)
     paid = region.opened * graph.spool[:, None] * dual.alpha[None, :]
-    constant = paid.sum() - ((dual.alpha * graph.storage + dual.beta * graph.compute) / limit).sum()
+    constant = paid.sum() - ((dual.alpha * graph.storage_capacity + dual.beta * graph.compute_capacity) / limit).sum()
     charge = dual.beta[None, :] * graph.demand[:, None]
     _add_shares(charge, dual.shares, graph.topic_start, graph.topic, labels.start, labels.server, region.opened)
     cost = graph.own + _mixed_charge(charge, paid, dual.hard, region)

@@ -93,14 +93,14 @@ class Region:
         return region
 
     @property
-    def storage(self) -> FloatArray:
+    def storage_limit(self) -> FloatArray:
         """What the storage rows are held to, per server."""
-        return self.graph.storage / np.where(self.hard, self.least_share, 1.0)
+        return self.graph.storage_capacity / np.where(self.hard, self.least_share, 1.0)
 
     @property
-    def compute(self) -> FloatArray:
+    def compute_limit(self) -> FloatArray:
         """What the compute rows are held to, per server."""
-        return self.graph.compute / np.where(self.hard, self.least_share, 1.0)
+        return self.graph.compute_capacity / np.where(self.hard, self.least_share, 1.0)
 
     @cached_property
     def possible(self) -> Mask:
@@ -130,7 +130,7 @@ class Region:
         graph = self.graph
         stored = (self.possible * graph.spool[:, None]).sum(axis=0)
         computed = (self.allowed * graph.demand[:, None]).sum(axis=0)
-        return np.maximum(self.low, _share(graph.storage, stored, graph.compute, computed))
+        return np.maximum(self.low, _share(graph.storage_capacity, stored, graph.compute_capacity, computed))
 
     @cached_property
     def largest_share(self) -> FloatArray:
@@ -140,7 +140,7 @@ class Region:
         stored = np.broadcast_to((self.certain * spool).sum(axis=0), self.allowed.shape).copy()
         np.add.at(stored, graph.topic_owner, (~self.certain * spool)[graph.topic])
         computed = (settled * graph.demand[:, None]).sum(axis=0) + ~settled * graph.demand[:, None]
-        return np.minimum(self.high[None, :], _share(graph.storage, stored, graph.compute, computed))
+        return np.minimum(self.high[None, :], _share(graph.storage_capacity, stored, graph.compute_capacity, computed))
 
     @cached_property
     def delegation_cost(self) -> FloatArray:
@@ -151,9 +151,11 @@ class Region:
         return cost
 
 
-def _share(storage: FloatArray, stored: FloatArray, compute: FloatArray, computed: FloatArray) -> FloatArray:
+def _share(
+    storage_capacity: FloatArray, stored: FloatArray, compute_capacity: FloatArray, computed: FloatArray
+) -> FloatArray:
     share = np.ones_like(stored)
-    for room, load in ((storage, stored), (compute, computed)):
+    for room, load in ((storage_capacity, stored), (compute_capacity, computed)):
         full = np.broadcast_to(room, load.shape) < load
         share = np.minimum(share, np.divide(room, load, out=np.ones_like(load), where=full))
     return share

@@ -224,8 +224,8 @@ class Master:
             topic_start=self._topic_start,
             topic=self._topic,
             spool=model.spool,
-            storage=float(model.storage[server]),
-            compute=float(model.compute[server]),
+            storage_capacity=float(model.storage_capacity[server]),
+            compute_capacity=float(model.compute_capacity[server]),
         )
 
     def _add_columns(self, cost: FloatArray, start: npt.NDArray[Any], row: npt.NDArray[Any], value: FloatArray) -> None:

@@ -57,8 +57,8 @@ class Prices(NamedTuple):
     topic_start: OffsetArray
     topic: OffsetArray
     spool: FloatArray
-    storage: float
-    compute: float
+    storage_capacity: float
+    compute_capacity: float
 
 
 class _Search(NamedTuple):
@@ -151,10 +151,10 @@ def share(prices: Prices, clients: npt.NDArray[np.intp]) -> float:
 @compiled
 def _share(p: Prices, stored: float, load: float) -> float:
     theta = 1.0
-    if stored > p.storage:
-        theta = p.storage / stored
-    if load > p.compute:
-        theta = min(theta, p.compute / load)
+    if stored > p.storage_capacity:
+        theta = p.storage_capacity / stored
+    if load > p.compute_capacity:
+        theta = min(theta, p.compute_capacity / load)
     return float(theta)
 
 
@@ -275,7 +275,7 @@ def _span(p: Prices, ends: FloatArray, interval: int) -> _Span:
     low, high = ends[interval], ends[max(interval - 1, 0)]
     if interval == len(ends) - 1:
         return _Span(low, high, NO_LIMIT, NO_LIMIT)
-    return _Span(low, high, p.storage / low * (1 + ROUNDING), p.compute / low * (1 + ROUNDING))
+    return _Span(low, high, p.storage_capacity / low * (1 + ROUNDING), p.compute_capacity / low * (1 + ROUNDING))
 
 
 @compiled

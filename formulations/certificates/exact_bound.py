@@ -134,7 +134,7 @@ class DualBound:
                 raise InputError("hard", f"expected 0 for server {l}, which may do nothing itself")
             opened = state.open[:, l]
             constant += self._priced(self._alpha[l] * sum(problem.spool[opened]), unit)
-            paid = self._alpha[l] * problem.storage[l] + self._beta[l] * problem.compute[l]
+            paid = self._alpha[l] * problem.storage_capacity[l] + self._beta[l] * problem.compute_capacity[l]
             share = least[l] if self._hard[l] else ONE
             constant += (-paid << THETA_BITS + unit) // (share << self._price_bits)
             if least[l] == ONE:

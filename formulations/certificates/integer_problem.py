@@ -146,8 +146,8 @@ class WholeProblem:
             raise InputError("", f"expected at most {MOST_PAIRS} pairs of publisher and subscriber, got {pairs}")
 
         spool = np.where(publishing.sizes > 0, instance.spool, 0.0)
-        (self.storage, self.compute, self.spool), self.load_bits = exact_integers(
-            instance.storage, instance.compute, spool
+        (self.storage_capacity, self.compute_capacity, self.spool), self.load_bits = exact_integers(
+            instance.storage_capacity, instance.compute_capacity, spool
         )
         client, topic = publishing.item.astype(np.int64), publishing.owner().astype(np.int64)
         loading = spool[topic] > 0

@@ -119,7 +119,7 @@ def theta_range(problem: WholeProblem, state: State) -> tuple[Whole, Whole]:
     allowed = state.allowed
     stored = np.where(problem.open_topics(allowed), problem.spool[:, None], 0).sum(axis=0)
     computed = np.where(allowed, problem.demand[:, None], 0).sum(axis=0)
-    least = np.minimum(_theta(problem.storage, stored), _theta(problem.compute, computed))
+    least = np.minimum(_theta(problem.storage_capacity, stored), _theta(problem.compute_capacity, computed))
     least = np.maximum(least, state.low.astype(object) * (ONE // SHARE_UNITS))
 
     fixed = allowed & (allowed.sum(axis=1) == 1)[:, None]
@@ -132,8 +132,8 @@ def theta_range(problem: WholeProblem, state: State) -> tuple[Whole, Whole]:
         more_stored = stored[l] + problem.topic_sums(~certain[:, l])
         more_computed = computed[l] + np.where(fixed[:, l], 0, problem.demand)
         theta = np.minimum(
-            _theta(problem.storage[l], more_stored, upwards=True),
-            _theta(problem.compute[l], more_computed, upwards=True),
+            _theta(problem.storage_capacity[l], more_stored, upwards=True),
+            _theta(problem.compute_capacity[l], more_computed, upwards=True),
         )
         most[:, l] = np.minimum(theta, known[l])
     return least, most

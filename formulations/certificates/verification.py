@@ -144,9 +144,9 @@ def cost(instance: Instance, home: Sequence[int]) -> Fraction:
     for server, count in sent.items():
         theta = Fraction(1)
         if stored[server]:
-            theta = min(theta, Fraction(float(instance.storage[server])) / stored[server])
+            theta = min(theta, Fraction(float(instance.storage_capacity[server])) / stored[server])
         if computed[server]:
-            theta = min(theta, Fraction(float(instance.compute[server])) / computed[server])
+            theta = min(theta, Fraction(float(instance.compute_capacity[server])) / computed[server])
         total += 2 * Fraction(instance.cloud_delay) * count * (1 - theta) + theta * spread[server]
     return total
 

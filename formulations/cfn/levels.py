@@ -104,8 +104,8 @@ class Levels:
 
     def _room(self, l: int) -> tuple[float, float]:
         """Return the capacities in units of loads; more than there is to hold does not matter."""
-        storage = min(float(self.linear.storage[l]), 2 * float(self.linear.spool.sum()) + 1)
-        compute = min(float(self.linear.compute[l]), 2 * float(self.linear.demand.sum()) + 1)
+        storage = min(float(self.linear.storage_capacity[l]), 2 * float(self.linear.spool.sum()) + 1)
+        compute = min(float(self.linear.compute_capacity[l]), 2 * float(self.linear.demand.sum()) + 1)
         return math.ldexp(storage, self.exponent), math.ldexp(compute, self.exponent)
 
     def count(self) -> int:

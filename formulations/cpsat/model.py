@@ -174,8 +174,12 @@ class _Builder:
         self.demand = down(linear.demand, scales.load).tolist()
         # Room beyond all there is to hold is no room worth a bit.
         most_stored, most_computed = 2 * linear.spool.sum(), 2 * linear.demand.sum()
-        self.storage = up(np.minimum(linear.storage, most_stored), scales.load + scales.share).tolist()
-        self.compute = up(np.minimum(linear.compute, most_computed), scales.load + scales.share).tolist()
+        self.storage_capacity = up(
+            np.minimum(linear.storage_capacity, most_stored), scales.load + scales.share
+        ).tolist()
+        self.compute_capacity = up(
+            np.minimum(linear.compute_capacity, most_computed), scales.load + scales.share
+        ).tolist()
         self.pairs = list(
             zip(linear.sender.tolist(), linear.receiver.tolist(), linear.pair_weight.tolist(), strict=True)
         )
@@ -229,8 +233,8 @@ class _Builder:
             stored = self.weighted_sum(opened, self.spool)
             computed = self.weighted_sum([self.at[m][l] for m in self.clients], self.demand)
             for capacity, load, most in (
-                (self.storage[l], stored, sum(self.spool)),
-                (self.compute[l], computed, sum(self.demand)),
+                (self.storage_capacity[l], stored, sum(self.spool)),
+                (self.compute_capacity[l], computed, sum(self.demand)),
             ):
                 # A load that is rounded down to nothing says nothing about the share.
                 some = model.new_bool_var("")
@@ -253,8 +257,8 @@ class _Builder:
         linear, scales, model = self.linear, self.scales, self.model
         spool, demand = up(linear.spool, scales.load).tolist(), up(linear.demand, scales.load).tolist()
         shift = scales.load + scales.share
-        storage = int(down(min(linear.storage[l], 2 * linear.spool.sum()), shift))
-        compute = int(down(min(linear.compute[l], 2 * linear.demand.sum()), shift))
+        storage = int(down(min(linear.storage_capacity[l], 2 * linear.spool.sum()), shift))
+        compute = int(down(min(linear.compute_capacity[l], 2 * linear.demand.sum()), shift))
         stored = self.weighted_sum([self.open[n, l] for n in range(len(spool))], spool)
         computed = self.weighted_sum([self.at[m][l] for m in self.clients], demand)
         limits = [self._quotient(storage, stored, sum(spool)), self._quotient(compute, computed, sum(demand))]
@@ -302,9 +306,9 @@ class _Builder:
             for n, publishers in enumerate(self.linear.publishers):
                 for m in publishers:
                     model.add(kept[n] >= self.processed[m][l])
-            model.add(self.weighted_sum(kept, self.spool) <= self.storage[l] + sum(self.spool))
+            model.add(self.weighted_sum(kept, self.spool) <= self.storage_capacity[l] + sum(self.spool))
             processed = [self.processed[m][l] for m in self.clients]
-            model.add(self.weighted_sum(processed, self.demand) <= self.compute[l] + sum(self.demand))
+            model.add(self.weighted_sum(processed, self.demand) <= self.compute_capacity[l] + sum(self.demand))
 
     def add_conditioned_capacities(self) -> None:
         """Multiply the same rows by ``x[m,l]``, with the products that the pairs have brought."""
@@ -320,7 +324,7 @@ class _Builder:
                 at, processed = self.at[m][l], self.processed[m][l]
                 beside = {r: self.together[min(m, r), max(m, r), l] for r in partners[m]}
                 terms, weights = [processed, *beside.values()], [self.demand[m], *(self.demand[r] for r in beside)]
-                model.add(self.weighted_sum(terms, weights) <= (self.compute[l] + sum(weights)) * at)
+                model.add(self.weighted_sum(terms, weights) <= (self.compute_capacity[l] + sum(weights)) * at)
                 terms, weights = [processed], [self.demand[m]]
                 for n, publishers in enumerate(self.linear.publishers):
                     others = [beside[r] for r in publishers if r in beside]
@@ -333,7 +337,7 @@ class _Builder:
                             model.add(kept >= other)
                     terms.append(kept)
                     weights.append(self.spool[n])
-                model.add(self.weighted_sum(terms, weights) <= (self.storage[l] + sum(weights)) * at)
+                model.add(self.weighted_sum(terms, weights) <= (self.storage_capacity[l] + sum(weights)) * at)
 
     def add_objective(self, most: int) -> None:
         """``ΣD`` in units of ``2^-(k+g)``."""

@@ -101,7 +101,10 @@ def load_units(capacity: FloatArray, loads: FloatArray) -> list[float]:
 def limits_at(coefficients: Linearisation, proof: Proof) -> list[str]:
     """Return what limits each ``θ`` with the homes in the proof: ``whole`` (nothing), ``stored`` or ``computed``."""
     evaluation = evaluate(proof.instance, proof.home)
-    by_storage = coefficients.storage * evaluation.compute <= coefficients.compute * evaluation.storage
+    by_storage = (
+        coefficients.storage_capacity * evaluation.compute_load
+        <= coefficients.compute_capacity * evaluation.storage_load
+    )
     return [
         "whole" if theta == 1 else "stored" if stored else "computed"
         for theta, stored in zip(evaluation.theta, by_storage, strict=True)

@@ -50,8 +50,8 @@ def to_json(instance: Instance) -> str:
     servers = {
         "x": instance.server_x.tolist(),
         "y": instance.server_y.tolist(),
-        "storage": instance.storage.tolist(),
-        "compute": instance.compute.tolist(),
+        "storage": instance.storage_capacity.tolist(),
+        "compute": instance.compute_capacity.tolist(),
     }
     parts = [
         line("format", FORMAT),
@@ -94,8 +94,8 @@ def _instance(path: Path) -> Instance:
         delay_per_km=fields.number("delay_per_km"),
         server_x=servers.numbers("x"),
         server_y=servers.numbers("y"),
-        storage=servers.numbers("storage"),
-        compute=servers.numbers("compute"),
+        storage_capacity=servers.numbers("storage"),
+        compute_capacity=servers.numbers("compute"),
         client_x=clients.numbers("x"),
         client_y=clients.numbers("y"),
         spool=np.array([topic.number("spool") for topic in topics], np.float64),

@@ -42,7 +42,16 @@ SCHEMA = pa.schema(
 )
 # Uncompressed.
 LARGEST_ROW_GROUP = 4 << 30
-COLUMNS = ("server_x", "server_y", "storage", "compute", "client_x", "client_y", "spool")
+# Columns of the file by the field of an instance that each holds.
+COLUMNS = {
+    "server_x": "server_x",
+    "server_y": "server_y",
+    "storage_capacity": "storage",
+    "compute_capacity": "compute",
+    "client_x": "client_x",
+    "client_y": "client_y",
+    "spool": "spool",
+}
 
 
 def write_rows(instances: Iterable[Instance], path: str | Path) -> int:
@@ -66,7 +75,7 @@ def to_row(instance: Instance) -> pa.Table:
         "parameters": json.dumps(dict(instance.parameters)),
     }
     arrays = {name: pa.array([value], SCHEMA.field(name).type) for name, value in values.items()}
-    arrays |= {name: _one_list(pa.array(getattr(instance, name))) for name in COLUMNS}
+    arrays |= {column: _one_list(pa.array(getattr(instance, name))) for name, column in COLUMNS.items()}
     for name in ("publishers", "subscribers"):
         groups: Ragged = getattr(instance, name)
         inner = pa.ListArray.from_arrays(pa.array(groups.start.astype(np.int32)), pa.array(groups.item))
@@ -163,7 +172,7 @@ def _from_row(row: dict[str, pa.Scalar]) -> Instance:
     stated = row["format"].as_py()
     if stated != FORMAT:
         raise InputError("format", f'expected "{FORMAT}", got {shown(stated)}')
-    columns = {name: _numbers(name, row[name]) for name in COLUMNS}
+    columns = {name: _numbers(column, row[column]) for name, column in COLUMNS.items()}
     servers = len(columns["server_x"])
     try:
         parameters = json.loads(row["parameters"].as_py())

@@ -85,10 +85,10 @@ def _total_overload(s: StateArrays) -> float:
 def _overload(s: StateArrays, l: int) -> float:
     """Return by what share of its capacities a server is overloaded."""
     over = 0.0
-    if s.server[l].storage > s.server[l].capacity:
-        over += (s.server[l].storage - s.server[l].capacity) / (s.server[l].capacity + 1e-9)
-    if s.server[l].compute > s.server[l].power:
-        over += (s.server[l].compute - s.server[l].power) / (s.server[l].power + 1e-9)
+    if s.server[l].storage_load > s.server[l].storage_capacity:
+        over += (s.server[l].storage_load - s.server[l].storage_capacity) / (s.server[l].storage_capacity + 1e-9)
+    if s.server[l].compute_load > s.server[l].compute_capacity:
+        over += (s.server[l].compute_load - s.server[l].compute_capacity) / (s.server[l].compute_capacity + 1e-9)
     return float(over)
 
 

@@ -36,7 +36,7 @@ class Regime:
 def classify(instance: Instance, seed: int = 0) -> Regime:
     """Find the regime of an instance; ``seed`` steers the search for a fitting assignment."""
     storage, compute = instance.total_spool, instance.total_compute
-    if instance.storage.min() >= storage and instance.compute.min() >= compute:
+    if instance.storage_capacity.min() >= storage and instance.compute_capacity.min() >= compute:
         return Regime("loose", f"each server could take everything: storage {storage:g}, compute {compute:g}")
     if reason := _overload_proof(instance, storage, compute):
         return Regime("overloaded", reason)
@@ -58,11 +58,11 @@ def classify(instance: Instance, seed: int = 0) -> Regime:
 def _overload_proof(instance: Instance, storage: float, compute: float) -> str | None:
     """Return why no assignment can fit, if one of three simple arguments shows it."""
     safely = 1 + 1e-9  # the sums are rounded
-    if compute > instance.compute.sum() * safely:
-        return f"total compute {compute:g} exceeds the servers' {instance.compute.sum():g}"
-    if storage > instance.storage.sum() * safely:
-        return f"the topics' spools, {storage:g}, exceed the servers' storage {instance.storage.sum():g}"
-    room = float(np.minimum(instance.storage, instance.compute).max())
+    if compute > instance.compute_capacity.sum() * safely:
+        return f"total compute {compute:g} exceeds the servers' {instance.compute_capacity.sum():g}"
+    if storage > instance.storage_capacity.sum() * safely:
+        return f"the topics' spools, {storage:g}, exceed the servers' storage {instance.storage_capacity.sum():g}"
+    room = float(np.minimum(instance.storage_capacity, instance.compute_capacity).max())
     client = int(instance.client_demand.argmax())
     if instance.client_demand[client] > room * safely:
         return f"client {client} needs {instance.client_demand[client]:g} by itself, no server has more than {room:g}"

@@ -104,8 +104,8 @@ def _draw(parameters: CompactParameters, rng: np.random.Generator, name: str) ->
         delay_per_km=parameters.delay_per_km,
         server_x=server_at[:, 0],
         server_y=server_at[:, 1],
-        storage=np.zeros(servers),
-        compute=np.zeros(servers),
+        storage_capacity=np.zeros(servers),
+        compute_capacity=np.zeros(servers),
         client_x=client_at[:, 0],
         client_y=client_at[:, 1],
         spool=np.array([parameters.spool_per_member * len(topic) for topic in topics]),
@@ -160,7 +160,7 @@ def _with_capacities(instance: Instance, parameters: CompactParameters, rng: np.
 
     def having(a: FloatArray, b: FloatArray, rounded: Callable[[float], int]) -> Instance:
         whole = [np.array([max(1, rounded(value)) for value in values], np.float64) for values in (a, b)]
-        return dataclasses.replace(instance, storage=whole[0], compute=whole[1])
+        return dataclasses.replace(instance, storage_capacity=whole[0], compute_capacity=whole[1])
 
     if parameters.regime == "loose":
         return having(storage * spread / spread.min(), compute * spread / spread.min(), math.ceil)

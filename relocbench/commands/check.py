@@ -83,9 +83,9 @@ def run(
     """
     from relocbench.instances.errors import InputError
     from relocbench.instances.library.library import FOLDER
+    from relocbench.reports.gate.baseline_update import update
     from relocbench.reports.gate.check import check
     from relocbench.reports.gate.comparison import Rule
-    from relocbench.reports.gate.baseline_update import update
     from relocbench.runs.isolation.supervisor import GIB
 
     memory = round(memory_limit * GIB)

@@ -42,8 +42,8 @@ def run(
         "publications": read.n_publications,
         "topic_sizes": [int(read.members.sizes.min()), int(read.members.sizes.max())],
         "topics_per_client": [int(read.topics.sizes.min()), int(read.topics.sizes.max())],
-        "total_storage": float(read.storage.sum()),
-        "total_compute": float(read.compute.sum()),
+        "total_storage": float(read.storage_capacity.sum()),
+        "total_compute": float(read.compute_capacity.sum()),
         "spool_once": read.total_spool,
         "compute_demand": read.total_compute,
         "explicit_delays": [

@@ -44,8 +44,8 @@ def run(
             (
                 str(l),
                 f"{cost.theta[l]:.4f}",
-                f"{cost.storage[l]:g} / {problem.storage[l]:g}",
-                f"{cost.compute[l]:g} / {problem.compute[l]:g}",
+                f"{cost.storage_load[l]:g} / {problem.storage_capacity[l]:g}",
+                f"{cost.compute_load[l]:g} / {problem.compute_capacity[l]:g}",
                 f"{cost.sent[l]:g}",
                 f"{cost.spread[l]:.4g}",
             )

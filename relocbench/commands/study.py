@@ -115,8 +115,8 @@ def run(
 
 
 def _tell(done: "Study", as_json: bool) -> None:
-    from relocbench.reports.pages.method_style import name_of
     from relocbench.reports.pages.markup import plain
+    from relocbench.reports.pages.method_style import name_of
     from relocbench.reports.study.excess import summaries
     from relocbench.reports.study.page import against, lead
     from relocbench.terminal import print_json, print_table

@@ -8,9 +8,9 @@ import plotly.graph_objects as go
 
 from relocbench.instances.evaluation import use
 from relocbench.instances.kernels.ragged import FloatArray
+from relocbench.reports.map.assignments import Assignment
 from relocbench.reports.pages.figures import figure, points
 from relocbench.reports.pages.method_style import BAD, REFERENCE, faded
-from relocbench.reports.map.assignments import Assignment
 
 STORAGE, COMPUTE = "#3b8bd0", "#e08e1b"
 # More clients are not drawn: nobody could tell them apart, and a browser would be slow.
@@ -105,7 +105,10 @@ def _clients(plot: go.Figure, assignment: Assignment, drawn: Any) -> None:
 
 def _servers(plot: go.Figure, assignment: Assignment) -> None:
     instance, cost = assignment.instance, assignment.cost
-    storage, compute = use(cost.storage, instance.storage), use(cost.compute, instance.compute)
+    storage, compute = (
+        use(cost.storage_load, instance.storage_capacity),
+        use(cost.compute_load, instance.compute_capacity),
+    )
     tall, wide = _bar_size(assignment)
     x, y = instance.server_x, instance.server_y
     full = np.ones(instance.n_servers)
@@ -125,8 +128,8 @@ def _servers(plot: go.Figure, assignment: Assignment) -> None:
     homed = np.bincount(assignment.home, minlength=instance.n_servers)
     texts = [
         f"server {l}: home of {homed[l]} clients, θ = {cost.theta[l]:.3g}\n"
-        f"storage {cost.storage[l]:.6g} of {instance.storage[l]:.6g} ({storage[l]:.0%})\n"
-        f"compute {cost.compute[l]:.6g} of {instance.compute[l]:.6g} ({compute[l]:.0%})"
+        f"storage {cost.storage_load[l]:.6g} of {instance.storage_capacity[l]:.6g} ({storage[l]:.0%})\n"
+        f"compute {cost.compute_load[l]:.6g} of {instance.compute_capacity[l]:.6g} ({compute[l]:.0%})"
         for l in range(instance.n_servers)
     ]
     plot.add_trace(

@@ -7,10 +7,10 @@ import numpy as np
 
 from relocbench.instances.evaluation import use
 from relocbench.instances.instance import Instance
-from relocbench.reports.pages.page import Page
-from relocbench.reports.pages.tables import Column, Table, Value
 from relocbench.reports.map.assignments import Assignment, Known
 from relocbench.reports.map.figure import MOST_CLIENTS, draw_map
+from relocbench.reports.pages.page import Page
+from relocbench.reports.pages.tables import Column, Table, Value
 from relocbench.runs.outcome import above
 
 SCRIPT = Path(__file__).parent / "links.js"
@@ -68,8 +68,8 @@ def _table(assignments: Sequence[Assignment], known: Known | None) -> Table:
                 None if known is None else above(cost.objective, known.bound),
                 float(cost.theta.min()),
                 int(np.count_nonzero(cost.theta < 1)),
-                float(use(cost.storage, at.storage).max()),
-                float(use(cost.compute, at.compute).max()),
+                float(use(cost.storage_load, at.storage_capacity).max()),
+                float(use(cost.compute_load, at.compute_capacity).max()),
                 one.distance,
                 int(np.count_nonzero(one.home != assignments[0].home)),
             ]

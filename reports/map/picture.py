@@ -7,10 +7,10 @@ from pathlib import Path
 from markupsafe import Markup
 
 from relocbench.instances.files.atomic_write import written_whole
-from relocbench.reports.pages.chromium import photograph
-from relocbench.reports.pages.page import plotly_script
 from relocbench.reports.map.assignments import Assignment
 from relocbench.reports.map.figure import draw_map
+from relocbench.reports.pages.chromium import photograph
+from relocbench.reports.pages.page import plotly_script
 
 # Pixels of one map.
 WIDTH, HEIGHT = 640, 700

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 from markupsafe import Markup
 
 from relocbench.instances.files.atomic_write import written_whole
+from relocbench.reports.pages.markup import marked, plain
 from relocbench.reports.pages.method_style import Look
 from relocbench.reports.pages.tables import Table
-from relocbench.reports.pages.markup import marked, plain
 from relocbench.runs.environment import information
 
 if TYPE_CHECKING:

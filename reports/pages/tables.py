@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 from markupsafe import Markup
 
-from relocbench.reports.pages.method_style import colour_of, name_of
 from relocbench.reports.pages.markup import marked
+from relocbench.reports.pages.method_style import colour_of, name_of
 
 ABSENT = "–"
 

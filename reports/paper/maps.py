@@ -11,9 +11,9 @@ from plotly.subplots import make_subplots
 from relocbench.instances.evaluation import evaluate
 from relocbench.instances.instance import Instance
 from relocbench.instances.kernels.ragged import IntArray, OffsetArray
+from relocbench.reports.map.figure import home_colours
 from relocbench.reports.pages.figures import figure, points
 from relocbench.reports.pages.method_style import BAD, REFERENCE
-from relocbench.reports.map.figure import home_colours
 
 MAP_HEIGHT = 330
 BARS_HEIGHT = 590
@@ -75,7 +75,10 @@ def load_panel(instance: Instance, home: IntArray) -> go.Figure:
     cost = evaluate(instance, home)
     names = [str(server) for server in range(instance.n_servers)]
     step = 1 + instance.n_servers // 16
-    parts = (("storage a", cost.storage, instance.storage), ("compute v", cost.compute, instance.compute))
+    parts = (
+        ("storage a", cost.storage_load, instance.storage_capacity),
+        ("compute v", cost.compute_load, instance.compute_capacity),
+    )
     for row, (what, load, capacity) in enumerate(parts, start=2):
         told = [
             f"server {name}\n{what} = {one:g} of {most:g}"
@@ -143,8 +146,9 @@ def _homes(instance: Instance, home: IntArray) -> list[go.Scatter]:
         traces.append(_lines(*ends, shades[server], 1.2, 0.75))
         traces.append(_clients(instance, inside, shades[server], [f"client {one}\nhome {server}" for one in inside]))
     told = [
-        f"server {server}: {int((home == server).sum())} clients\nstorage {cost.storage[server]:g} of "
-        f"{instance.storage[server]:g}\ncompute {cost.compute[server]:g} of {instance.compute[server]:g}\n"
+        f"server {server}: {int((home == server).sum())} clients\nstorage {cost.storage_load[server]:g} of "
+        f"{instance.storage_capacity[server]:g}\ncompute {cost.compute_load[server]:g} of "
+        f"{instance.compute_capacity[server]:g}\n"
         f"θ = {cost.theta[server]:.3f}"
         for server in range(instance.n_servers)
     ]

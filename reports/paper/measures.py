@@ -88,7 +88,10 @@ def measured(
     """Measure an assignment; ``bound`` is one on ``ΣD``."""
     instance = case.instance
     cost = evaluate(instance, home)
-    storage, compute = use(cost.storage, instance.storage), use(cost.compute, instance.compute)
+    storage, compute = (
+        use(cost.storage_load, instance.storage_capacity),
+        use(cost.compute_load, instance.compute_capacity),
+    )
     return Measured(
         study=case.study,
         x=case.x,

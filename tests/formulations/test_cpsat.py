@@ -77,7 +77,9 @@ def test_scale_too_coarse_for_a_proof_is_made_up_for(monkeypatch):
 
 def test_scales_stay_within_64_bits_for_extreme_numbers():
     instance = enumerable(("tight", "euclid", "far", "same"), most=100)
-    large = dataclasses.replace(instance, spool=instance.spool * 1e9, cloud_delay=1e7, storage=instance.storage * 1e9)
+    large = dataclasses.replace(
+        instance, spool=instance.spool * 1e9, cloud_delay=1e7, storage_capacity=instance.storage_capacity * 1e9
+    )
     assert_optimal(large, solve(large, seed=0, time_limit=30))
 
 
@@ -129,8 +131,8 @@ def test_a_load_that_is_rounded_to_nothing_does_not_limit_a_share(spool):
         delay_per_km=0.1,
         server_x=np.zeros(2),
         server_y=np.zeros(2),
-        storage=[1.5, 1.5],
-        compute=[1e6, 1e6],
+        storage_capacity=[1.5, 1.5],
+        compute_capacity=[1e6, 1e6],
         client_x=np.zeros(3),
         client_y=np.zeros(3),
         spool=[spool, 1.0],

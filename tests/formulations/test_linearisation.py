@@ -28,8 +28,8 @@ def test_the_coefficients_give_the_cost_and_the_loads_of_every_assignment(seed):
     cost += (model.pair_weight * theta[model.sender] * apart).sum()
     assert cost == pytest.approx(evaluation.objective)
     stored, computed = loads(model, home)
-    assert stored == pytest.approx(evaluation.storage)
-    assert computed == pytest.approx(evaluation.compute)
+    assert stored == pytest.approx(evaluation.storage_load)
+    assert computed == pytest.approx(evaluation.compute_load)
 
 
 @pytest.mark.parametrize("seed", range(64))

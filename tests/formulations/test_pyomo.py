@@ -51,8 +51,8 @@ def idle_beside_loaded() -> Instance:
         delay_per_km=0.1,
         server_x=[0.0, 1.0],
         server_y=[0.0, 0.0],
-        storage=[0.0, 0.0],
-        compute=[10.0, 0.0],
+        storage_capacity=[0.0, 0.0],
+        compute_capacity=[10.0, 0.0],
         client_x=[0.0, 1.0],
         client_y=[0.0, 0.0],
         spool=[0.0],
@@ -206,7 +206,11 @@ def test_threads_may_change_from_run_to_run(run):
 
 def test_servers_with_room_for_all_have_no_share_and_no_disjunction():
     coefficients = linearise(tiny("loose", "plain"))
-    roomy = dataclasses.replace(coefficients, storage=coefficients.storage + 1e6, compute=coefficients.compute + 1e6)
+    roomy = dataclasses.replace(
+        coefficients,
+        storage_capacity=coefficients.storage_capacity + 1e6,
+        compute_capacity=coefficients.compute_capacity + 1e6,
+    )
     assert len(pyomo_direct.build(roomy).theta) == 0
     assert len(pyomo_gdp.build(roomy).limit) == 0
     assert len(pyomo_gdp.build(linearise(tiny("scarce", "plain"))).limit) > 0
@@ -228,8 +232,8 @@ def test_scip_is_right_on_dense_instances_with_a_near_cloud():
         everybody = Ragged.of([list(range(clients))] * 2)
         spool = rng.uniform(0.5, 2, 2)
         instance = Instance(
-            storage=rng.uniform(0, 4, servers),
-            compute=rng.uniform(0, 4, servers),
+            storage_capacity=rng.uniform(0, 4, servers),
+            compute_capacity=rng.uniform(0, 4, servers),
             cloud_delay=float(rng.choice([0, 0.3, 5])),
             delay_per_km=0.1,
             server_x=np.zeros(servers),

@@ -23,15 +23,15 @@ class Loads:
         return sum((len(who) * Fraction(float(self.instance.spool[topic])) for topic, who in counted), Fraction(0))
 
     def theta_is_1(self, server):
-        fits = self.storage(server) <= Fraction(float(self.instance.storage[server]))
-        return fits and self.compute(server) <= Fraction(float(self.instance.compute[server]))
+        fits = self.storage(server) <= Fraction(float(self.instance.storage_capacity[server]))
+        return fits and self.compute(server) <= Fraction(float(self.instance.compute_capacity[server]))
 
     def use(self, server):
         def share(load, capacity):
             return 0 if load == 0 else load / Fraction(capacity) if capacity > 0 else math.inf
 
-        storage = share(self.storage(server), float(self.instance.storage[server]))
-        return max(storage, share(self.compute(server), float(self.instance.compute[server])))
+        storage = share(self.storage(server), float(self.instance.storage_capacity[server]))
+        return max(storage, share(self.compute(server), float(self.instance.compute_capacity[server])))
 
     def add(self, client, topic, server):
         self.publishers[server].setdefault(topic, set()).add(client)

@@ -15,10 +15,12 @@ def _prices(state):
 def test_prices_rise_where_a_server_is_too_full_and_fall_to_a_floor_elsewhere():
     instance = random_instance(3)
     state = State(instance, np.zeros(instance.n_clients, np.int32))
-    used = state.arrays.server["storage"][0], state.arrays.server["compute"][0]
+    used = state.arrays.server["storage_load"][0], state.arrays.server["compute_load"][0]
     assert min(used) > 0
     tight = dataclasses.replace(
-        instance, storage=np.full(instance.n_servers, used[0] / 1.5), compute=np.full(instance.n_servers, used[1] * 2)
+        instance,
+        storage_capacity=np.full(instance.n_servers, used[0] / 1.5),
+        compute_capacity=np.full(instance.n_servers, used[1] * 2),
     )
     state = State(tight, state.home)
     prices = Prices(tight, typical=1.0)
@@ -38,13 +40,13 @@ def test_room_shrinks_to_nothing():
     state = State(instance, np.zeros(instance.n_clients, np.int32))
     prices = Prices(instance, typical=1.0)
     prices.impose(state, 0.0)
-    assert (state.arrays.server["capacity"] > instance.storage).all()
+    assert (state.arrays.server["storage_capacity"] > instance.storage_capacity).all()
     prices.impose(state, 1.0)
-    assert state.arrays.server["capacity"].tolist() == instance.storage.tolist()
+    assert state.arrays.server["storage_capacity"].tolist() == instance.storage_capacity.tolist()
 
 
 def test_a_server_without_capacity_has_a_price_too():
-    instance = dataclasses.replace(random_instance(3), storage=np.zeros(random_instance(3).n_servers))
+    instance = dataclasses.replace(random_instance(3), storage_capacity=np.zeros(random_instance(3).n_servers))
     state = State(instance, np.zeros(instance.n_clients, np.int32))
     prices = Prices(instance, typical=1.0)
     prices.impose(state, 0.5)

@@ -113,11 +113,11 @@ def test_snapshots_tell_the_three_steps():
     assert [snapshot.step for snapshot in steps] == ["locality", "relation", "cooperation"]
     assert steps[2].home.tolist() == solve(instance, seed=0, time_limit=1.0).home.tolist()
     # Related clients come together, which fills servers; cooperation relieves them again.
-    opened = [int((snapshot.evaluation.storage > 0).sum()) for snapshot in steps]
+    opened = [int((snapshot.evaluation.storage_load > 0).sum()) for snapshot in steps]
     assert opened[1] <= opened[0]
-    assert steps[1].evaluation.compute.max() >= steps[2].evaluation.compute.max()
+    assert steps[1].evaluation.compute_load.max() >= steps[2].evaluation.compute_load.max()
     for snapshot in steps:
-        assert snapshot.evaluation.storage.tolist() == evaluate(instance, snapshot.home).storage.tolist()
+        assert snapshot.evaluation.storage_load.tolist() == evaluate(instance, snapshot.home).storage_load.tolist()
 
 
 def test_clusters_have_servers_and_clients_the_nearest_centroid():

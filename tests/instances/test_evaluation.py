@@ -13,14 +13,14 @@ from relocbench.instances.kernels.ragged import Ragged
 from relocbench.instances.nearest_server import nearest_server
 from tests.samples import KINDS, random_home, random_instance, relabelled, scaled_delays, worked_example
 
-COLUMNS = ("theta", "storage", "compute", "sent", "spread")
+COLUMNS = ("theta", "storage_load", "compute_load", "sent", "spread")
 
 
 def test_worked_example_of_the_model():
     instance = worked_example()
     cost = evaluate(instance, [0, 0, 1, 1])
-    assert cost.storage.tolist() == [8, 14]
-    assert cost.compute.tolist() == [16, 14]
+    assert cost.storage_load.tolist() == [8, 14]
+    assert cost.compute_load.tolist() == [16, 14]
     assert cost.theta.tolist() == [1, 10 / 14]
     assert cost.n_publications == 4
     # By hand: c1, c2 send to c4 from s1 (θ = 1), c3 sends twice from s2 (θ = 10/14).
@@ -55,7 +55,7 @@ def test_random_instances_cover_every_situation():
         seen.add("far cloud" if instance.cloud_is_far else "near cloud")
         seen |= {"single member"} if (instance.members.sizes == 1).any() else set()
         seen |= {"nothing published"} if instance.n_publications == 0 else set()
-        seen |= {"zero capacity"} if (instance.storage == 0).all() else set()
+        seen |= {"zero capacity"} if (instance.storage_capacity == 0).all() else set()
         seen |= {"asymmetric"} if not np.allclose(instance.server_delay, instance.server_delay.T) else set()
         seen |= {"idle client"} if (instance.topics.sizes == 0).any() else set()
         seen |= {"no receiver"} if (instance.subscribers.sizes == 0).any() else set()
@@ -105,7 +105,10 @@ def test_scaling_spools_and_capacities_together_changes_no_cost(seed):
     instance = random_instance(seed)
     home = random_home(instance, seed)
     doubled = dataclasses.replace(
-        instance, spool=2 * instance.spool, storage=2 * instance.storage, compute=2 * instance.compute
+        instance,
+        spool=2 * instance.spool,
+        storage_capacity=2 * instance.storage_capacity,
+        compute_capacity=2 * instance.compute_capacity,
     )
     assert evaluate_exact(doubled, home).objective == evaluate_exact(instance, home).objective
 
@@ -130,14 +133,16 @@ def test_with_a_far_cloud_more_capacity_never_costs_more(seed):
     instance = random_instance(seed, ("tight", "explicit", "far", "mixed"))
     assert instance.cloud_is_far
     home = random_home(instance, seed)
-    richer = dataclasses.replace(instance, storage=1.5 * instance.storage, compute=1.5 * instance.compute)
+    richer = dataclasses.replace(
+        instance, storage_capacity=1.5 * instance.storage_capacity, compute_capacity=1.5 * instance.compute_capacity
+    )
     assert evaluate_exact(richer, home).objective <= evaluate_exact(instance, home).objective
 
 
 def test_a_near_cloud_can_make_capacity_a_burden():
     instance = dataclasses.replace(worked_example(), cloud_delay=0.1)
     assert not instance.cloud_is_far
-    poorer = dataclasses.replace(instance, storage=[1.0, 1.0])
+    poorer = dataclasses.replace(instance, storage_capacity=[1.0, 1.0])
     assert evaluate(poorer, [0, 0, 1, 1]).objective < evaluate(instance, [0, 0, 1, 1]).objective
 
 

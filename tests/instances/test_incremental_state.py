@@ -9,7 +9,7 @@ from relocbench.instances.incremental_state import State
 from relocbench.instances.nearest_server import nearest_server
 from tests.samples import KINDS, random_home, random_instance
 
-SUMS = ("storage", "compute", "sent", "spread", "theta")
+SUMS = ("storage_load", "compute_load", "sent", "spread", "theta")
 
 
 def assert_equals_fresh_evaluation(state):
@@ -43,11 +43,15 @@ def test_a_bent_state_costs_what_larger_capacities_and_prices_make_of_it(seed):
     rng = np.random.default_rng(seed)
     room = float(rng.uniform(0, 0.5))
     storage_price, compute_price = rng.uniform(0, 3, (2, instance.n_servers))
-    larger = dataclasses.replace(instance, storage=(1 + room) * instance.storage, compute=(1 + room) * instance.compute)
+    larger = dataclasses.replace(
+        instance,
+        storage_capacity=(1 + room) * instance.storage_capacity,
+        compute_capacity=(1 + room) * instance.compute_capacity,
+    )
 
     def cost(home):
         now = evaluate(larger, home)
-        return now.objective + float(storage_price @ now.storage + compute_price @ now.compute)
+        return now.objective + float(storage_price @ now.storage_load + compute_price @ now.compute_load)
 
     state = State(instance, random_home(instance, seed))
     state.bend(room, storage_price, compute_price)

@@ -34,7 +34,7 @@ def test_a_row_tells_what_the_evaluator_says():
     assert row.y == cost.y
     assert row.gap == pytest.approx((row.objective - 1.5) / row.objective)
     assert row.least_theta == cost.theta.min() < 1
-    assert row.most_storage_use == pytest.approx(cost.storage[0] / INSTANCE.storage[0])
+    assert row.most_storage_use == pytest.approx(cost.storage_load[0] / INSTANCE.storage_capacity[0])
     at = INSTANCE.server_x[0], INSTANCE.server_y[0]
     assert row.mean_distance == pytest.approx(np.hypot(INSTANCE.client_x - at[0], INSTANCE.client_y - at[1]).mean())
     assert {"relocbench", "python", "cores", "numpy"} <= row.versions.keys()

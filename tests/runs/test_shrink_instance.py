@@ -11,7 +11,9 @@ def test_what_the_fault_does_not_need_is_dropped(seed):
     small = shrink(instance, lambda candidate: candidate.n_clients >= 1)
     assert (small.n_clients, small.n_servers, small.n_topics) == (1, 1, 1)
     assert len(small.publishers.item) + len(small.subscribers.item) == 1
-    assert not np.concatenate([small.server_x, small.storage, small.compute, small.spool, small.client_x]).any()
+    assert not np.concatenate(
+        [small.server_x, small.storage_capacity, small.compute_capacity, small.spool, small.client_x]
+    ).any()
     assert small.cloud_delay == small.delay_per_km == 0
 
 

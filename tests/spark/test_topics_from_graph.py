@@ -12,8 +12,8 @@ from relocbench.cli import app
 from relocbench.instances.errors import InputError
 from relocbench.instances.files.follower_graph import FollowerGraph
 from relocbench.spark import edge_list as spark_edges
-from relocbench.spark.topics_from_graph import Filters, arrange, arranged
 from relocbench.spark.blocks import SCHEMA, packed
+from relocbench.spark.topics_from_graph import Filters, arrange, arranged
 
 
 def reference(edges, min_size=2, max_size=21, max_topics_per_client=4):

@@ -34,10 +34,10 @@ def run(
 
     Example: relocbench spark arrange user_sns.txt --out topics
     """
-    from relocbench.spark.topics_from_graph import Filters, arrange
+    from relocbench.spark.checkpoints import input_errors
     from relocbench.spark.edge_list import find_edges
     from relocbench.spark.progress import watched
-    from relocbench.spark.checkpoints import input_errors
+    from relocbench.spark.topics_from_graph import Filters, arrange
 
     filters = Filters(
         min_size=min_size, max_size=max_size, max_topics_per_client=max_topics_per_client, topics=topics, seed=seed

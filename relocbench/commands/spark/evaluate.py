@@ -22,10 +22,10 @@ def run(
 
     Example: relocbench spark evaluate huge huge/reloc/homes
     """
-    from relocbench.spark.placement import read_field
-    from relocbench.spark.pipeline import evaluate_folder
-    from relocbench.spark.progress import watched
     from relocbench.spark.checkpoints import input_errors
+    from relocbench.spark.pipeline import evaluate_folder
+    from relocbench.spark.placement import read_field
+    from relocbench.spark.progress import watched
 
     read_field(instance / "field")  # before Java starts
     with started(master, memory, partitions, conf) as spark, input_errors():

@@ -68,11 +68,11 @@ def run(
     """
     from relocbench.instances.errors import InputError
     from relocbench.instances.generators.paper_generator import FieldParameters
-    from relocbench.spark.placement import PAPER, topics_folder
-    from relocbench.spark.pipeline import solve_field
     from relocbench.spark.assign import Reading
-    from relocbench.spark.progress import watched
     from relocbench.spark.checkpoints import input_errors
+    from relocbench.spark.pipeline import solve_field
+    from relocbench.spark.placement import PAPER, topics_folder
+    from relocbench.spark.progress import watched
 
     if (storage is None) != (compute is None):
         raise InputError("--storage", "expected --storage and --compute together, or neither")

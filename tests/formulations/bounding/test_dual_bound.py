@@ -53,7 +53,11 @@ def test_the_verifier_finds_the_same_bound(seed):
     dual = dual_of(some_relaxation(region, rng))
     bound = bound_of(dual, region)
     exact = DualBound(WholeProblem(instance), state_of(region, instance), _step(dual, fix=True))
-    size = max(1.0, abs(bound.value), float(np.abs(dual.alpha * instance.storage + dual.beta * instance.compute).sum()))
+    size = max(
+        1.0,
+        abs(bound.value),
+        float(np.abs(dual.alpha * instance.storage_capacity + dual.beta * instance.compute_capacity).sum()),
+    )
     assert float(exact.value) == pytest.approx(bound.value, abs=1e-7 * size)
 
 
@@ -70,7 +74,11 @@ def test_a_client_without_an_active_home_is_bounded_as_the_verifier_does(seed):
     region, _ = region.split_client(client, other)
     bound = bound_of(dual, region).value
     exact = DualBound(WholeProblem(instance), state_of(region, instance), _step(dual, fix=False))
-    size = max(1.0, abs(bound), float(np.abs(dual.alpha * instance.storage + dual.beta * instance.compute).sum()))
+    size = max(
+        1.0,
+        abs(bound),
+        float(np.abs(dual.alpha * instance.storage_capacity + dual.beta * instance.compute_capacity).sum()),
+    )
     assert float(exact.value) == pytest.approx(bound, abs=1e-7 * size)
 
 

@@ -30,8 +30,8 @@ def random_prices(seed):
         topic_start=np.cumsum([0, *map(len, member)]).astype(np.int64),
         topic=np.array([n for some in member for n in some], np.int64),
         spool=spool,
-        storage=float(plenty * rng.random()),
-        compute=float(2 * plenty * rng.random()),
+        storage_capacity=float(plenty * rng.random()),
+        compute_capacity=float(2 * plenty * rng.random()),
     )
 
 

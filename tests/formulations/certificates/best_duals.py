@@ -73,8 +73,8 @@ class BestDual:
         program = Program()
         for l in servers:
             scale = least[l] if hard[l] else 1.0
-            program.gain[program.column("alpha", l)] -= model.storage[l] / scale
-            program.gain[program.column("beta", l)] -= model.compute[l] / scale
+            program.gain[program.column("alpha", l)] -= model.storage_capacity[l] / scale
+            program.gain[program.column("beta", l)] -= model.compute_capacity[l] / scale
         for n, l in opened:
             program.gain[program.column("alpha", l)] += u[n]
         shared = defaultdict(list)
@@ -119,7 +119,7 @@ def float_thetas(model, state, homes, topics, u, opened):
     def theta(l, there, more=()):
         stored = sum(u[n] for n in {n for m in there for n in topics[m]} | set(more))
         computed = sum(model.demand[m] for m in there)
-        loads = (model.storage[l], stored), (model.compute[l], computed)
+        loads = (model.storage_capacity[l], stored), (model.compute_capacity[l], computed)
         return min([1.0] + [capacity / load for capacity, load in loads if load > 0])
 
     servers = range(model.n_servers)

@@ -40,7 +40,9 @@ def test_coefficients_are_rounded_the_right_way_and_hardly():
         instance = random_instance(seed)
         problem, model = WholeProblem(instance), linearise(instance)
         unit = 1 << problem.load_bits
-        assert [Fraction(a, unit) for a in problem.storage] == [Fraction(a) for a in instance.storage.tolist()]
+        assert [Fraction(a, unit) for a in problem.storage_capacity] == [
+            Fraction(a) for a in instance.storage_capacity.tolist()
+        ]
         np.testing.assert_allclose(problem.demand.astype(float) / unit, model.demand)
         np.testing.assert_array_equal(problem.publications, model.publications)
         for found, true in (
@@ -155,7 +157,9 @@ def exact_charges(instance, state, dual):
                 weight[m, r] += Fraction(1, len(receivers))
     homes = [set(np.flatnonzero(row).tolist()) for row in state.allowed]
     opened = [{n for n in range(instance.n_topics) if state.open[n, l] and u[n] > 0} for l in servers]
-    storage, compute = ([Fraction(float(x)) for x in column] for column in (instance.storage, instance.compute))
+    storage, compute = (
+        [Fraction(float(x)) for x in column] for column in (instance.storage_capacity, instance.compute_capacity)
+    )
     alpha, beta = ([Fraction(x, 1 << dual.multiplier_bits) for x in column] for column in (dual.alpha, dual.beta))
     share = defaultdict(Fraction)
     places = np.argwhere(dual.active).tolist()
@@ -273,8 +277,8 @@ def test_clients_far_from_each_other_do_not_spoil_the_rest():
         worked_example(),
         server_x=np.zeros(3),
         server_y=np.zeros(3),
-        storage=np.full(3, 10.0),
-        compute=np.full(3, 20.0),
+        storage_capacity=np.full(3, 10.0),
+        compute_capacity=np.full(3, 20.0),
         server_server_delay=between,
     )
     problem, home = WholeProblem(instance), np.array([0, 0, 1, 1])
@@ -433,7 +437,7 @@ def test_shares_of_homes_that_are_not_allowed_count_too():
 
 
 def test_a_server_that_may_do_nothing_is_not_hard():
-    problem = WholeProblem(dataclasses.replace(worked_example(), storage=np.array([10.0, 0.0])))
+    problem = WholeProblem(dataclasses.replace(worked_example(), storage_capacity=np.array([10.0, 0.0])))
     dual = zero_dual(problem)
     DualBound(problem, root(problem), dataclasses.replace(dual, hard=(1, 0)))
     with pytest.raises(InputError, match="hard: expected 0 for server 1, which may do nothing itself"):

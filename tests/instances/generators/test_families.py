@@ -100,8 +100,8 @@ def test_preliminary_sizes_fit_the_papers_two_figures():
     for seed in range(5):
         tight, wide = (cell.build(seed) for cell in FAMILIES["preliminary"].cells())
         assert tight.members.sizes.tolist() == wide.members.sizes.tolist() == [7]
-        assert (tight.storage[0], tight.compute[0]) == (7, 20)
-        assert (wide.storage[0], wide.compute[0]) == (10, 50)
+        assert (tight.storage_capacity[0], tight.compute_capacity[0]) == (7, 20)
+        assert (wide.storage_capacity[0], wide.compute_capacity[0]) == (10, 50)
         assert tight.spool.tolist() == [7.0]
 
 
@@ -152,7 +152,7 @@ def test_equal_seeds_are_one_seed_and_other_things_none():
 
 def test_truth_values_and_whole_numbers_are_read_as_such():
     unequal = FAMILIES["small"].cells({"regime": "loose", "clients": 10, "equal_servers": "false"})[0].build(0)
-    assert len(set(unequal.storage.tolist())) > 1
+    assert len(set(unequal.storage_capacity.tolist())) > 1
     for name, value in (("topics", 10.7), ("topics", True), ("servers", "few")):
         with pytest.raises(InputError, match=f"{name}: expected a whole number, got"):
             FAMILIES["paper"].cells({name: value})

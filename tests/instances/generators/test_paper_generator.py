@@ -20,8 +20,8 @@ def test_paper_instances_have_the_papers_numbers(seed):
     assert (instance.members.sizes.min(), instance.members.sizes.max()) == (2, 21)
     assert (instance.topics.sizes.min(), instance.topics.sizes.max()) == (1, 4)
     assert instance.spool.tolist() == (2 * instance.members.sizes).tolist()
-    assert set(instance.storage) == {640}
-    assert set(instance.compute) == {3200}
+    assert set(instance.storage_capacity) == {640}
+    assert set(instance.compute_capacity) == {3200}
     assert instance.cloud_is_far
     assert instance.n_publications == instance.members.sizes.sum()
     for coordinates in (instance.client_x, instance.client_y):

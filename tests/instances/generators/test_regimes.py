@@ -43,9 +43,9 @@ def test_every_kind_can_be_told():
 @pytest.mark.parametrize(
     ("change", "reason"),
     [
-        ({"compute": [14.0, 15.0]}, "total compute 30 exceeds the servers' 29"),
-        ({"storage": [6.0, 7.0]}, "the topics' spools, 14, exceed the servers' storage 13"),
-        ({"storage": [10.0, 13.0]}, "client 2 needs 14 by itself, no server has more than 13"),
+        ({"compute_capacity": [14.0, 15.0]}, "total compute 30 exceeds the servers' 29"),
+        ({"storage_capacity": [6.0, 7.0]}, "the topics' spools, 14, exceed the servers' storage 13"),
+        ({"storage_capacity": [10.0, 13.0]}, "client 2 needs 14 by itself, no server has more than 13"),
     ],
 )
 def test_overload_is_proved_by_a_sum_or_by_one_client(change, reason):
@@ -61,7 +61,9 @@ def test_regimes_hold_for_spools_that_are_no_whole_numbers(seed):
     spool = rng.integers(1, 9, instance.n_topics) / 10
     load = float((instance.publishers.sizes * spool).sum())
     capacities = [np.round(load * rng.uniform(0.3, 1.0, instance.n_servers), 1) for _ in range(2)]
-    instance = dataclasses.replace(instance, spool=spool, storage=capacities[0], compute=capacities[1])
+    instance = dataclasses.replace(
+        instance, spool=spool, storage_capacity=capacities[0], compute_capacity=capacities[1]
+    )
     regime = classify(instance)
     if regime.witness is not None:
         assert evaluate(instance, regime.witness).theta.min() == 1

@@ -11,9 +11,9 @@ from relocbench.instances.instance_source import read_instance
 from relocbench.instances.library.library import Library
 from relocbench.reports.gate import measurement
 from relocbench.reports.gate.baseline import SHIPPED, read_baseline, write_baseline
+from relocbench.reports.gate.baseline_update import update
 from relocbench.reports.gate.check import check
 from relocbench.reports.gate.comparison import Rule
-from relocbench.reports.gate.baseline_update import update
 from relocbench.runs.selectors import find_method
 from relocbench.runs.solve import solve
 from tests.instances.files.bad_files import run_command

@@ -37,13 +37,13 @@ def test_bars_are_as_tall_as_the_load(assignment):
     frame, bars = trace(plot, "capacity"), trace(plot, "storage in use")
     instance, cost = assignment.instance, assignment.cost
     tall = frame.y[2] - frame.y[0]
-    shares = use(cost.storage, instance.storage)
+    shares = use(cost.storage_load, instance.storage_capacity)
     shown = [bars.y[start + 2] - bars.y[start] for start in range(0, len(bars.y), 6)]
     assert shown == pytest.approx([tall * min(share, 1) for share in shares if share > 0])
 
 
 def test_a_load_on_nothing_is_infinite_and_still_drawn(assignment):
-    bare = dataclasses.replace(assignment.instance, storage=np.zeros(assignment.instance.n_servers))
+    bare = dataclasses.replace(assignment.instance, storage_capacity=np.zeros(assignment.instance.n_servers))
     plot = draw_map(Assignment(bare, "nearest", assignment.home))
     assert use(np.array([0.0, 1.0, 2.0]), np.array([0.0, 0.0, 4.0])).tolist() == [0.0, np.inf, 0.5]
     assert "(inf%)" in "".join(given[0] for given in trace(plot, "server, with θ").customdata)

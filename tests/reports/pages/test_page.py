@@ -3,10 +3,10 @@ import pytest
 from relocbench.instances.errors import InputError
 from relocbench.reports.pages import requirements
 from relocbench.reports.pages.figures import banded_line, figure, points
+from relocbench.reports.pages.markup import marked
 from relocbench.reports.pages.method_style import COLOURS, colour_of, looks, name_of
 from relocbench.reports.pages.page import Page
 from relocbench.reports.pages.tables import Cell, Column, Table
-from relocbench.reports.pages.markup import marked
 from tests.reports.browser import browser
 
 COMMAND = "relocbench solve library:a --method 'reloc[k=8]' --seed 0"

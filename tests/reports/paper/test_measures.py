@@ -22,8 +22,8 @@ def test_an_assignment_is_measured_as_the_evaluator_says(case):
     assert (row.study, row.x, row.seed, row.method, row.seconds) == ("sigma", 5.0, 3, "mine", 1.5)
     assert (row.y, row.y1, row.y2) == (cost.y, cost.y1, cost.y2)
     # Everything is on one of four servers.
-    assert row.fullest_storage == pytest.approx(4 * row.storage_use) == cost.storage[0] / 640
-    assert row.fullest_compute == pytest.approx(4 * row.compute_use) == cost.compute[0] / 3200
+    assert row.fullest_storage == pytest.approx(4 * row.storage_use) == cost.storage_load[0] / 640
+    assert row.fullest_compute == pytest.approx(4 * row.compute_use) == cost.compute_load[0] / 3200
     distance = np.hypot(instance.client_x - instance.server_x[0], instance.client_y - instance.server_y[0]).mean()
     assert row.distance_km == pytest.approx(distance)
     assert row.proved
