@@ -22,8 +22,8 @@ NUMBERS = (
     "server_y",
     "client_x",
     "client_y",
-    "storage",
-    "compute",
+    "storage_capacity",
+    "compute_capacity",
     "spool",
 )
 
@@ -202,7 +202,7 @@ def _without_servers(instance: Instance, gone: range) -> Instance:
     keep = _others(instance.n_servers, gone)
     near, between = instance.client_server_delay, instance.server_server_delay
     changes: dict[str, Any] = {
-        name: getattr(instance, name)[keep] for name in ("server_x", "server_y", "storage", "compute")
+        name: getattr(instance, name)[keep] for name in ("server_x", "server_y", "storage_capacity", "compute_capacity")
     }
     return dataclasses.replace(
         instance,

@@ -64,7 +64,7 @@ def input_errors() -> Iterator[None]:
     try:
         yield
     except PythonException as error:
-        found = re.search(r"^instances\.errors\.InputError: (.*)$", str(error), re.MULTILINE)
+        found = re.search(r"^relocbench\.instances\.errors\.InputError: (.*)$", str(error), re.MULTILINE)
         if found is None:
             raise
         raise InputError("", found[1]) from error
