@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.csv as pa_csv
 from peak_memory import Watch
 
-from relocbench.instances.generators.paper_generator import FieldParameters
+from relocbench.instances.generators.paper_generator import PaperParameters
 from relocbench.instances.kernels.random_streams import stream
 from relocbench.spark.assign import Reading
 from relocbench.spark.pipeline import solve_field
@@ -70,7 +70,7 @@ def main() -> None:
                 here / "topics",
                 here / "out",
                 "reloc",
-                FieldParameters(servers=servers, sigma=10.0),
+                PaperParameters(servers=servers, sigma=10.0),
                 Reading(k=k),
                 on_stage=note,
             )

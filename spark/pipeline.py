@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from relocbench.instances.errors import InputError
 from relocbench.instances.evaluation import Evaluation
-from relocbench.instances.generators.paper_generator import FieldParameters
+from relocbench.instances.generators.paper_generator import PaperParameters
 from relocbench.spark.assign import Method, Reading, nearest_homes, otos_homes, random_homes, reloc_homes
 from relocbench.spark.checkpoints import once, write_step
 from relocbench.spark.evaluate import evaluate_homes
@@ -30,7 +30,7 @@ def solve_field(
     topics: Path,
     out: Path,
     method: Method,
-    parameters: FieldParameters,
+    parameters: PaperParameters,
     reading: Reading,
     *,
     proportional: bool = True,

@@ -14,7 +14,7 @@ from relocbench.instances.errors import InputError
 from relocbench.instances.files.edge_list import IdArray
 from relocbench.instances.generators.paper_generator import (
     LARGEST_SPREAD,
-    FieldParameters,
+    PaperParameters,
     place_servers,
     to_millimetres,
 )
@@ -31,7 +31,7 @@ CLIENTS = "client bigint, x double, y double, topic array<bigint>, position arra
 BLOCK_MEMBERSHIPS = 1 << 19
 LARGEST_BLOCKS = 4096
 # The paper's, whose share of the load a server's capacity is by default.
-PAPER = FieldParameters()
+PAPER = PaperParameters()
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,7 +72,7 @@ def topics_folder(place: Path) -> Path:
 
 
 def place_field(
-    spark: "SparkSession", topics: Path, out: Path, parameters: FieldParameters, seed: int, proportional: bool
+    spark: "SparkSession", topics: Path, out: Path, parameters: PaperParameters, seed: int, proportional: bool
 ) -> Field:
     """Write ``out/clients``: everybody's position and topics; return the rest.
 
@@ -115,7 +115,7 @@ def _make(
     spark: "SparkSession",
     topics: Path,
     out: Path,
-    parameters: FieldParameters,
+    parameters: PaperParameters,
     seed: int,
     proportional: bool,
     arranged: dict[str, Any],
@@ -154,7 +154,7 @@ def by_client(blocks: int) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.R
     return turn
 
 
-def _placed(parameters: FieldParameters, seed: int) -> Callable[[pa.Table], pa.Table]:
+def _placed(parameters: PaperParameters, seed: int) -> Callable[[pa.Table], pa.Table]:
     def place(table: pa.Table) -> pa.Table:
         client, topic, position, size = unpacked(table["payload"], 4)
         order = np.lexsort((topic, client))

@@ -12,8 +12,8 @@ import numpy as np
 from relocbench.instances.errors import InputError, shown
 from relocbench.instances.files.follower_graph import FollowerGraph
 from relocbench.instances.files.places import Places
-from relocbench.instances.generators.paper_generator import PLACELESS, FieldParameters, generate_field
-from relocbench.instances.generators.small_generator import REGIMES, SHAPES, CompactParameters, generate_compact
+from relocbench.instances.generators.paper_generator import PLACELESS, PaperParameters, generate_paper
+from relocbench.instances.generators.small_generator import REGIMES, SHAPES, SmallParameters, generate_small
 from relocbench.instances.instance import Instance
 from relocbench.instances.kernels.random_streams import stream
 from relocbench.instances.settings import setting
@@ -47,7 +47,7 @@ class Family:
 
     name: str
     summary: str
-    maker: type[FieldParameters] | type[CompactParameters]
+    maker: type[PaperParameters] | type[SmallParameters]
     fixed: Parameters
     grid: Sequence[Parameters]
     label: str
@@ -104,22 +104,22 @@ class Cell:
         made_with = {name: value for name, value in settings.items() if name not in METHOD_SETTINGS}
         parameters = self.family.maker(**made_with)  # type: ignore[arg-type]
         field = stream(self.family.name, "field", self._map_key(parameters), seed)
-        if isinstance(parameters, FieldParameters):
+        if isinstance(parameters, PaperParameters):
             # Who is in which topic is the same in every cell, so that cells can be compared seed by seed.
             members = stream(self.family.name, "members", seed)
-            instance = generate_field(parameters, members=members, field=field, graph=graph, places=places)
+            instance = generate_paper(parameters, members=members, field=field, graph=graph, places=places)
         elif graph is None and places is None:
-            instance = generate_compact(parameters, field)
+            instance = generate_small(parameters, field)
         else:
             raise InputError("family", f"{self.family.name} takes neither a follower graph nor places")
         made = {"family": self.family.name, "seed": seed, **instance.parameters}
         made |= {name: value for name, value in settings.items() if name in METHOD_SETTINGS}
         return dataclasses.replace(instance, name=self.name(seed), parameters=made)
 
-    def _map_key(self, parameters: FieldParameters | CompactParameters) -> str:
+    def _map_key(self, parameters: PaperParameters | SmallParameters) -> str:
         """Return what, with family and seed, decides the map: cells that differ in no position share it."""
         named = {name: value for name, value in (self.varied | self.extra).items() if name not in METHOD_SETTINGS}
-        if isinstance(parameters, FieldParameters):
+        if isinstance(parameters, PaperParameters):
             named = {name: value for name, value in named.items() if name not in PLACELESS}
             if parameters.on_grid:
                 named.pop("servers_at", None)  # by any name a grid is a grid
@@ -161,7 +161,7 @@ FAMILIES = {
         Family(
             "paper",
             "the paper's performance evaluation: delay against the spread σ of a topic's members",
-            FieldParameters,
+            PaperParameters,
             {},
             _grid(sigma=SIGMAS),
             "s{sigma:g}",
@@ -170,7 +170,7 @@ FAMILIES = {
         Family(
             "paper-spooler",
             "the paper's second study: delay against the spool p a member, σ = 5",
-            FieldParameters,
+            PaperParameters,
             {"sigma": 5.0},
             _grid(spool_per_member=(1.0, 2.0, 3.0, 4.0, 5.0, 6.0)),
             "p{spool_per_member:g}",
@@ -179,7 +179,7 @@ FAMILIES = {
         Family(
             "paper-clusters",
             "the paper's third study: delay against the number of clusters K of RELOC, for each σ",
-            FieldParameters,
+            PaperParameters,
             {},
             _grid(sigma=SIGMAS, clusters=(1, 2, 4, 8, 16)),
             "s{sigma:g}-k{clusters}",
@@ -190,7 +190,7 @@ FAMILIES = {
             # and B = 50 serves all, as the paper's two figures need.
             "preliminary",
             "the paper's step-by-step example: one topic of seven members, 16 servers",
-            FieldParameters,
+            PaperParameters,
             {"topics": 1, "sigma": 10.0, "spool_per_member": 1.0, "min_topic_size": 7, "max_topic_size": 7},
             [{"storage": 7.0, "compute": 20.0}, {"storage": 10.0, "compute": 50.0}],
             "a{storage:g}-b{compute:g}",
@@ -199,7 +199,7 @@ FAMILIES = {
         Family(
             "tiny",
             "enumerable: 4-7 clients, 2-4 unequal servers, every regime in every shape",
-            CompactParameters,
+            SmallParameters,
             {"equal_servers": False},
             _grid(regime=REGIMES, shape=SHAPES),
             "{regime}-{shape}",
@@ -208,7 +208,7 @@ FAMILIES = {
         Family(
             "small",
             "for exact methods: 10-39 clients, 3-9 servers, three regimes",
-            CompactParameters,
+            SmallParameters,
             {},
             [{"regime": regime, "clients": m, "servers": l} for regime in REGIMES for m, l in SMALL_SIZES],
             "{regime}-m{clients}-l{servers}",

@@ -21,7 +21,7 @@ PLACELESS = ("spool_per_member", "storage", "compute", "cloud_delay", "delay_per
 
 
 @dataclass(frozen=True, kw_only=True)
-class FieldParameters:
+class PaperParameters:
     """What the paper's generator is told; defaults are the paper's performance evaluation.
 
     Attributes
@@ -87,8 +87,8 @@ class FieldParameters:
             raise InputError("field_km", f"expected more than 0, got {self.field_km}")
 
 
-def generate_field(
-    parameters: FieldParameters,
+def generate_paper(
+    parameters: PaperParameters,
     *,
     members: np.random.Generator,
     field: np.random.Generator,
@@ -175,7 +175,7 @@ def to_millimetres(at: FloatArray) -> FloatArray:
     return np.round(at, 6)
 
 
-def place_servers(parameters: FieldParameters, rng: np.random.Generator) -> FloatArray:
+def place_servers(parameters: PaperParameters, rng: np.random.Generator) -> FloatArray:
     """Return the positions of the servers: in the middle of the squares of a grid, or anywhere."""
     if parameters.on_grid:
         side = math.isqrt(parameters.servers)

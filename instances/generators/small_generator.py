@@ -21,7 +21,7 @@ ATTEMPTS = 500
 
 
 @dataclass(frozen=True, kw_only=True)
-class CompactParameters:
+class SmallParameters:
     """What a small instance is made from.
 
     Attributes
@@ -34,7 +34,7 @@ class CompactParameters:
         ``plain``: everybody publishes and subscribes. ``roles``: publishers ≠ subscribers. ``single``: some topics have
         one member. ``asymmetric``: explicit delays, no metric. ``near-cloud``: ``2·dC < max dS``.
     sigma, spool_per_member, cloud_delay, delay_per_km, field_km
-        As in :class:`instances.generators.paper_generator.FieldParameters`.
+        As in :class:`instances.generators.paper_generator.PaperParameters`.
     equal_servers
         Whether all servers have the same capacities.
     """
@@ -64,7 +64,7 @@ class CompactParameters:
                 raise InputError(name, f"expected a number above 0 and up to 1e6, got {getattr(self, name)}")
 
 
-def generate_compact(parameters: CompactParameters, rng: np.random.Generator, name: str = "") -> Instance:
+def generate_small(parameters: SmallParameters, rng: np.random.Generator, name: str = "") -> Instance:
     """Generate one small instance; it is drawn anew until its regime is the one asked for, by check."""
     for _ in range(ATTEMPTS):
         instance = _with_capacities(_draw(parameters, rng, name), parameters, rng)
@@ -85,7 +85,7 @@ def _in_regime(instance: Instance, wanted: str) -> bool:
     return True
 
 
-def _draw(parameters: CompactParameters, rng: np.random.Generator, name: str) -> Instance:
+def _draw(parameters: SmallParameters, rng: np.random.Generator, name: str) -> Instance:
     """Draw everything but the capacities."""
     clients = parameters.clients or int(rng.integers(4, 8))
     servers = parameters.servers or int(rng.integers(2, 5))
@@ -152,7 +152,7 @@ def _roles(topics: list[list[int]], rng: np.random.Generator) -> tuple[list[list
     return publishers, subscribers
 
 
-def _with_capacities(instance: Instance, parameters: CompactParameters, rng: np.random.Generator) -> Instance | None:
+def _with_capacities(instance: Instance, parameters: SmallParameters, rng: np.random.Generator) -> Instance | None:
     """Return the instance with capacities for its regime; None where none of those tried will do."""
     storage, compute = instance.total_spool, instance.total_compute
     spread = np.ones(instance.n_servers) if parameters.equal_servers else rng.uniform(0.6, 1.4, instance.n_servers)

@@ -11,7 +11,7 @@ from relocbench.cli import app
 from relocbench.instances.errors import InputError
 from relocbench.instances.evaluation import evaluate
 from relocbench.instances.files.follower_graph import synthetic_follower_graph
-from relocbench.instances.generators.paper_generator import FieldParameters
+from relocbench.instances.generators.paper_generator import PaperParameters
 from relocbench.instances.kernels.random_streams import stream
 from relocbench.spark import placement
 from relocbench.spark.assign import Reading
@@ -40,7 +40,7 @@ def in_blocks(monkeypatch):
 
 
 def run(spark, topics, out, method="reloc", reading=None, capacity=None):
-    parameters = FieldParameters(servers=25, sigma=8.0, **(capacity or {}))
+    parameters = PaperParameters(servers=25, sigma=8.0, **(capacity or {}))
     return solve_field(spark, topics, out, method, parameters, reading or Reading(k=3), proportional=capacity is None)
 
 

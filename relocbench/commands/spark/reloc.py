@@ -67,7 +67,7 @@ def run(
     Example: relocbench spark reloc topics --servers 1024 --k 64 --out huge
     """
     from relocbench.instances.errors import InputError
-    from relocbench.instances.generators.paper_generator import FieldParameters
+    from relocbench.instances.generators.paper_generator import PaperParameters
     from relocbench.spark.assign import Reading
     from relocbench.spark.checkpoints import input_errors
     from relocbench.spark.pipeline import solve_field
@@ -76,7 +76,7 @@ def run(
 
     if (storage is None) != (compute is None):
         raise InputError("--storage", "expected --storage and --compute together, or neither")
-    parameters = FieldParameters(
+    parameters = PaperParameters(
         servers=servers,
         sigma=sigma,
         spool_per_member=spool_per_member,

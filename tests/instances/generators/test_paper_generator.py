@@ -4,7 +4,7 @@ import pytest
 from relocbench.instances.errors import InputError
 from relocbench.instances.files.places import Places
 from relocbench.instances.generators.families import FAMILIES
-from relocbench.instances.generators.paper_generator import FieldParameters, generate_field, scatter
+from relocbench.instances.generators.paper_generator import PaperParameters, generate_paper, scatter
 from relocbench.instances.kernels.ragged import Ragged
 from relocbench.instances.kernels.random_streams import stream
 
@@ -65,7 +65,7 @@ def test_with_one_topic_a_client_topics_are_disjoint():
 )
 def test_impossible_settings_are_refused_by_name(setting, problem):
     with pytest.raises(InputError) as caught:
-        FieldParameters(**setting)
+        PaperParameters(**setting)
     assert str(caught.value) == problem
 
 
@@ -78,5 +78,5 @@ def test_a_spread_that_would_never_end_is_refused():
 
 
 def test_zero_spread_puts_members_on_their_centre():
-    instance = generate_field(FieldParameters(sigma=0.0, topics=3), members=stream("m"), field=stream("f"))
+    instance = generate_paper(PaperParameters(sigma=0.0, topics=3), members=stream("m"), field=stream("f"))
     assert len(set(zip(instance.client_x.tolist(), instance.client_y.tolist(), strict=True))) <= 3
