@@ -6,7 +6,7 @@ import time
 import numpy as np
 import numpy.typing as npt
 
-from relocbench.formulations.incumbent import Proof
+from relocbench.formulations.incumbent import Incumbent
 from relocbench.instances.errors import InputError
 from relocbench.instances.incremental_state import State, StateArrays, move_apply, state_objective
 from relocbench.instances.instance import Instance
@@ -39,25 +39,25 @@ def solve(
         raise InputError(
             "method enumerate", f"expected at most {MOST_ASSIGNMENTS:.0e} assignments, got {servers}^{clients}"
         )
-    proof = Proof(instance, start, on_progress)
+    incumbent = Incumbent(instance, start, on_progress)
     deadline = time.perf_counter() + time_limit
     state = State(instance, np.zeros(clients, np.int32))
     best = state.home
     least = np.array([state.objective])
     digit, direction = np.zeros(clients, np.int32), np.ones(clients, np.int32)
-    proof.offer(best)
+    incumbent.offer(best)
     visited, finished = 1, servers == 1
     while not finished:
         steps, finished = _visit(state.arrays, digit, direction, STEPS_AT_ONCE, least, best)
         visited += steps
-        proof.offer(best)
+        incumbent.offer(best)
         state.refresh()
-        least[0] = proof.cost
+        least[0] = incumbent.cost
         if time.perf_counter() > deadline:
             break
     if finished:
-        proof.raise_bound(proof.cost)
-    return proof.solution(finished, {"assignments": float(visited)})
+        incumbent.raise_bound(incumbent.cost)
+    return incumbent.solution(finished, {"assignments": float(visited)})
 
 
 @compiled

@@ -41,7 +41,7 @@ def report(on_progress: Progress | None, home: IntArray, point: tuple[float, flo
     on_progress(*point)
 
 
-class Proof:
+class Incumbent:
     """The best homes seen and the best bound claimed, with the clock running since construction.
 
     Every assignment is costed by the evaluator; what the solver believes it costs is not asked.

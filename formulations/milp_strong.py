@@ -4,7 +4,7 @@ from typing import Any, Literal
 
 import numpy.typing as npt
 
-from relocbench.formulations.incumbent import Proof
+from relocbench.formulations.incumbent import Incumbent
 from relocbench.formulations.linearisation import Linearisation, linearise
 from relocbench.formulations.milp_basic import BasicModel
 from relocbench.formulations.solvers.pulp_model import Key, Variables
@@ -44,10 +44,10 @@ def solve(
     threads, presolve
         For the solver.
     """
-    proof = Proof(instance, start, on_progress)
+    incumbent = Incumbent(instance, start, on_progress)
     model = StrongModel(linearise(instance), condition)
-    warm = None if start is None else proof.home
-    return run(model, proof, solver, seed, time_limit, warm, threads, presolve, relax, log)
+    warm = None if start is None else incumbent.home
+    return run(model, incumbent, solver, seed, time_limit, warm, threads, presolve, relax, log)
 
 
 class StrongModel(BasicModel):

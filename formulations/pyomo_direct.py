@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from relocbench.formulations.incumbent import Proof
+from relocbench.formulations.incumbent import Incumbent
 from relocbench.formulations.linearisation import Linearisation
 from relocbench.formulations.solvers.availability import require
 from relocbench.formulations.solvers.pyomo_solver import Settings, limits_at, load_units, run_scip, solve_model
@@ -36,16 +36,16 @@ def solve(
         Whether SCIP may simplify the model first.
     """
     require("method pyomo-direct", "pyomo", "pyscipopt")
-    proof = Proof(instance, start, on_progress)
+    incumbent = Incumbent(instance, start, on_progress)
 
     def built(coefficients: Linearisation, check: Callable[[], None]) -> Any:
         model = build(coefficients, check)
         if start is not None:
-            _begin_at(model, coefficients, proof)
+            _begin_at(model, coefficients, incumbent)
         return model
 
     return solve_model(
-        built, run_scip, proof, Settings(seed, time_limit, threads, presolve, log), started=start is not None
+        built, run_scip, incumbent, Settings(seed, time_limit, threads, presolve, log), started=start is not None
     )
 
 
@@ -135,10 +135,10 @@ def build(coefficients: Linearisation, check: Callable[[], None] = lambda: None)
     return model
 
 
-def _begin_at(model: Any, coefficients: Linearisation, proof: Proof) -> None:
-    """Give the variables the values that the homes in the proof mean."""
-    home, theta = proof.home.tolist(), evaluate(proof.instance, proof.home).theta.tolist()
-    limits = limits_at(coefficients, proof)
+def _begin_at(model: Any, coefficients: Linearisation, incumbent: Incumbent) -> None:
+    """Give the variables the values that the homes in the incumbent mean."""
+    home, theta = incumbent.home.tolist(), evaluate(incumbent.instance, incumbent.home).theta.tolist()
+    limits = limits_at(coefficients, incumbent)
     for (m, l), x in model.x.items():
         x.set_value(int(home[m] == l))
     for (n, l), y in model.y.items():

@@ -6,7 +6,7 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from relocbench.formulations.incumbent import Proof
+from relocbench.formulations.incumbent import Incumbent
 from relocbench.formulations.linearisation import Linearisation
 from relocbench.formulations.solvers.availability import require
 from relocbench.formulations.solvers.pyomo_solver import Settings, limits_at, load_units, run_highs, solve_model
@@ -39,20 +39,20 @@ def solve(
         Whether HiGHS may simplify the model first.
     """
     require("method pyomo-gdp", "pyomo", "highspy")
-    proof = Proof(instance, start, on_progress)
+    incumbent = Incumbent(instance, start, on_progress)
 
     def built(coefficients: Linearisation, check: Callable[[], None]) -> Any:
         import pyomo.environ as pyo
 
         model = build(coefficients, check)
         if start is not None:
-            _begin_at(model, coefficients, proof)
+            _begin_at(model, coefficients, incumbent)
         pyo.TransformationFactory(f"gdp.{transform}").apply_to(model)
         check()
         return model
 
     return solve_model(
-        built, run_highs, proof, Settings(seed, time_limit, threads, presolve, log), started=start is not None
+        built, run_highs, incumbent, Settings(seed, time_limit, threads, presolve, log), started=start is not None
     )
 
 
@@ -151,9 +151,9 @@ def build(coefficients: Linearisation, check: Callable[[], None] = lambda: None)
     return model
 
 
-def _begin_at(model: Any, coefficients: Linearisation, proof: Proof) -> None:
-    """Give the binaries the values that the homes in the proof mean."""
-    home, limits = proof.home.tolist(), limits_at(coefficients, proof)
+def _begin_at(model: Any, coefficients: Linearisation, incumbent: Incumbent) -> None:
+    """Give the binaries the values that the homes in the incumbent mean."""
+    home, limits = incumbent.home.tolist(), limits_at(coefficients, incumbent)
     for (m, l), x in model.x.items():
         x.set_value(int(home[m] == l))
     for name in ("whole", "stored", "computed"):

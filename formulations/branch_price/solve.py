@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from relocbench.formulations.branch_price.master import Master, Point
 from relocbench.formulations.branch_price.pricing import Flags, Found, Prices, best_contents
-from relocbench.formulations.incumbent import OutOfTimeError, Proof, slack
+from relocbench.formulations.incumbent import Incumbent, OutOfTimeError, slack
 from relocbench.formulations.linearisation import linearise
 from relocbench.formulations.local_search import descend
 from relocbench.formulations.solvers.availability import require
@@ -57,7 +57,7 @@ def solve(
         Whether to print what goes on.
     """
     require("method branch-price", "highspy")
-    proof = Proof(instance, start, on_progress)
+    proof = Incumbent(instance, start, on_progress)
     search = _Search(instance, proof, np.random.default_rng(seed), proof.begin + time_limit, log)
     search.run()
     variables, constraints = search.master.size
@@ -82,7 +82,9 @@ class _Node:
 
 
 class _Search:
-    def __init__(self, instance: Instance, proof: Proof, rng: np.random.Generator, deadline: float, log: bool) -> None:
+    def __init__(
+        self, instance: Instance, proof: Incumbent, rng: np.random.Generator, deadline: float, log: bool
+    ) -> None:
         self.instance, self.proof, self.rng, self.deadline, self.log = instance, proof, rng, deadline, log
         self.model = model = linearise(instance)
         self.master = Master(model)

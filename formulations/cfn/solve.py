@@ -9,7 +9,7 @@ import numpy.typing as npt
 from relocbench.formulations.cfn.levels import Levels
 from relocbench.formulations.cfn.network import Labels, Network, build
 from relocbench.formulations.cfn.process import StuckError, search
-from relocbench.formulations.incumbent import OutOfTimeError, Proof, slack
+from relocbench.formulations.incumbent import Incumbent, OutOfTimeError, slack
 from relocbench.formulations.integer_scaling import lower_bound, scale_exponent, upper_limit
 from relocbench.formulations.linearisation import linearise
 from relocbench.formulations.local_search import descend
@@ -54,44 +54,44 @@ def solve(
         If toulbar2 fails.
     """
     require("method cfn", "pytoulbar2")
-    proof = Proof(instance, start, on_progress)
-    run = _Run(proof, proof.begin + time_limit, seed, log)
+    incumbent = Incumbent(instance, start, on_progress)
+    run = _Run(incumbent, incumbent.begin + time_limit, seed, log)
     linear = linearise(instance)
     least = linear.least_distance_cost
     terms = linear.n_clients + len(linear.sender)
     several = Levels(linear, max(levels, 1))
-    _improve(proof, proof.home)
-    several.split(proof.home)
+    _improve(incumbent, incumbent.home)
+    several.split(incumbent.home)
     excluded: list[IntArray] = []
     while time.perf_counter() < run.deadline:
-        exponent = scale_exponent(slack(max(least, proof.bound)) / 4, terms, proof.cutoff, MOST_BITS)
+        exponent = scale_exponent(slack(max(least, incumbent.bound)) / 4, terms, incumbent.cutoff, MOST_BITS)
         try:
             network, labels = build(linear, several, exponent, excluded, run.deadline)
         except OutOfTimeError:
             break
         run.facts["levels"] = float(several.count())
         found = run.minimise(network, labels, exponent)
-        if not found or proof.proved:
+        if not found or incumbent.proved:
             break
-        _improve(proof, found[-1])
+        _improve(incumbent, found[-1])
         if not several.split(found[-1]):
             excluded.append(found[-1])  # the levels are exact for these homes: what is off is the rounding
-        for home in (*found[-LAST_FOUND:-1], proof.home):
+        for home in (*found[-LAST_FOUND:-1], incumbent.home):
             several.split(home)
-    return proof.solution(False, run.facts)
+    return incumbent.solution(False, run.facts)
 
 
-def _improve(proof: Proof, home: IntArray) -> None:
+def _improve(incumbent: Incumbent, home: IntArray) -> None:
     """Search round some homes: the closer the cut-off, the fewer levels matter."""
     if len(home) <= MOST_CLIENTS_TO_SWAP:
-        proof.offer(descend(proof.instance, home))
+        incumbent.offer(descend(incumbent.instance, home))
 
 
 class _Run:
     """What stays the same, or is counted, from one network to the next."""
 
-    def __init__(self, proof: Proof, deadline: float, seed: int, log: bool) -> None:
-        self.proof, self.deadline, self.seed, self.log = proof, deadline, seed, log
+    def __init__(self, incumbent: Incumbent, deadline: float, seed: int, log: bool) -> None:
+        self.incumbent, self.deadline, self.seed, self.log = incumbent, deadline, seed, log
         self.facts = {"rounds": 0.0, "nodes": 0.0}
         self._options = list(OPTIONS)
 
@@ -104,7 +104,7 @@ class _Run:
             "domains": network.domains,
             "functions": network.functions,
             "rows": network.rows,
-            "limit": upper_limit(self.proof.cutoff, exponent) + 1,
+            "limit": upper_limit(self.incumbent.cutoff, exponent) + 1,
             "seed": self.seed % 2**31,
         }
         while True:
@@ -116,18 +116,18 @@ class _Run:
                     raise RuntimeError(str(error)) from error
 
     def _follow(self, task: dict[str, Any], labels: Labels, exponent: int) -> list[IntArray]:
-        proof, found = self.proof, []
+        incumbent, found = self.incumbent, []
         for event in search(task, self.deadline, self.log):
             if event.values is not None:
-                found.append(labels.server[event.values[: proof.instance.n_clients]].astype(np.int32))
-                proof.offer(found[-1])
+                found.append(labels.server[event.values[: incumbent.instance.n_clients]].astype(np.int32))
+                incumbent.offer(found[-1])
             if event.bound is not None:
                 # Homes that are excluded are no better than the best.
-                proof.raise_bound_of_better(lower_bound(event.bound, exponent))
+                incumbent.raise_bound_of_better(lower_bound(event.bound, exponent))
             if event.finished:
                 self.facts["nodes"] += event.nodes
                 if event.values is None:
-                    proof.raise_bound(proof.cost)
+                    incumbent.raise_bound(incumbent.cost)
                     return []
                 return found
         return []

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from relocbench.formulations.cpsat.model import Model, Scales, build, choose_scales
-from relocbench.formulations.incumbent import OutOfTimeError, Proof, slack
+from relocbench.formulations.incumbent import Incumbent, OutOfTimeError, slack
 from relocbench.formulations.integer_scaling import lower_bound, upper_limit
 from relocbench.formulations.linearisation import linearise
 from relocbench.formulations.solvers.availability import require
@@ -50,28 +50,28 @@ def solve(
         Whether the capacities are also stated for each client (stronger bounds, a larger model).
     """
     require("method cpsat", "ortools")
-    proof = Proof(instance, start, on_progress)
-    deadline = proof.begin + time_limit
+    incumbent = Incumbent(instance, start, on_progress)
+    deadline = incumbent.begin + time_limit
     linear = linearise(instance)
     settings = _Settings(seed, threads, presolve, log)
     facts: dict[str, float] = {}
     known: list[IntArray] = []
     for error, rounds in ((slack(linear.least_distance_cost) / 2, ROUNDS), (0.0, math.inf)):
-        scales = choose_scales(linear, proof.cost, error)
+        scales = choose_scales(linear, incumbent.cost, error)
         try:
-            model = build(linear, scales, upper_limit(proof.cutoff, scales.objective), conditioned, deadline)
+            model = build(linear, scales, upper_limit(incumbent.cutoff, scales.objective), conditioned, deadline)
         except OutOfTimeError:
             break
         facts |= model.facts
         for home in known:
             model.learn(home, evaluate(instance, home).theta)
         while len(known) < rounds:
-            found = _run(model, scales, proof, facts, deadline, settings)
-            if found is None or proof.proved:
-                return proof.solution(False, facts)
+            found = _run(model, scales, incumbent, facts, deadline, settings)
+            if found is None or incumbent.proved:
+                return incumbent.solution(False, facts)
             model.learn(found, evaluate(instance, found).theta)
             known.append(found)
-    return proof.solution(False, facts)
+    return incumbent.solution(False, facts)
 
 
 @dataclass(frozen=True)
@@ -83,7 +83,7 @@ class _Settings:
 
 
 def _run(
-    model: Model, scales: Scales, proof: Proof, facts: dict[str, float], deadline: float, settings: _Settings
+    model: Model, scales: Scales, incumbent: Incumbent, facts: dict[str, float], deadline: float, settings: _Settings
 ) -> IntArray | None:
     """Let CP-SAT minimise, and return the homes of the minimum if it says that it is one."""
     from ortools.sat.python import cp_model
@@ -92,7 +92,7 @@ def _run(
         """Costs what is found while the search goes on."""
 
         def on_solution_callback(self) -> None:
-            proof.offer(homes(self.boolean_value))
+            incumbent.offer(homes(self.boolean_value))
             follow_bound(self.best_objective_bound)
 
     def homes(value: Callable[[Any], bool]) -> IntArray:
@@ -100,9 +100,9 @@ def _run(
 
     def follow_bound(bound: float) -> None:
         # Homes that were excluded are no better than the best.
-        proof.raise_bound_of_better(lower_bound(bound, scales.objective))
+        incumbent.raise_bound_of_better(lower_bound(bound, scales.objective))
 
-    model.hint(proof.home)
+    model.hint(incumbent.home)
     solver = cp_model.CpSolver()
     parameters = solver.parameters
     parameters.max_time_in_seconds = max(0.0, deadline - time.perf_counter())
@@ -120,7 +120,7 @@ def _run(
     if status == cp_model.MODEL_INVALID:
         raise ArithmeticError(f"CP-SAT refuses the model: {model.model.validate()}")
     if status == cp_model.INFEASIBLE:
-        proof.raise_bound(proof.cost)
+        incumbent.raise_bound(incumbent.cost)
         return None
     follow_bound(solver.best_objective_bound)
     return homes(solver.boolean_value) if status == cp_model.OPTIMAL else None

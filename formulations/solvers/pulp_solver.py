@@ -19,7 +19,7 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from relocbench.formulations.incumbent import Proof
+from relocbench.formulations.incumbent import Incumbent
 from relocbench.formulations.solvers.availability import require
 from relocbench.formulations.solvers.pulp_model import Arrays, LinearModel
 from relocbench.instances.evaluation import evaluate
@@ -47,7 +47,7 @@ class Task:
 
     model: LinearModel
     arrays: Arrays
-    proof: Proof
+    incumbent: Incumbent
     seed: int
     deadline: float
     warm: FloatArray | None
@@ -60,12 +60,12 @@ class Task:
     @property
     def left(self) -> float:
         """Seconds that are left."""
-        return self.deadline - self.proof.seconds
+        return self.deadline - self.incumbent.seconds
 
     def offer(self, values: npt.ArrayLike) -> None:
         """Take note of the homes in a solver's values."""
-        shape = self.proof.instance.n_clients, self.proof.instance.n_servers
-        self.proof.offer_shares(np.asarray(values)[: shape[0] * shape[1]].reshape(shape))
+        shape = self.incumbent.instance.n_clients, self.incumbent.instance.n_servers
+        self.incumbent.offer_shares(np.asarray(values)[: shape[0] * shape[1]].reshape(shape))
 
     def offer_relaxation(self, values: Sequence[float], multipliers: npt.ArrayLike) -> None:
         """Take note of the bound and the rounded homes of a linear relaxation.
@@ -76,13 +76,13 @@ class Task:
             self.offer(values)
         y = np.asarray(multipliers, np.float64)
         if len(y):
-            self.proof.raise_bound(max(self.arrays.dual_bound(y), self.arrays.dual_bound(-y)))
-            self.facts["root_bound"] = self.proof.bound
+            self.incumbent.raise_bound(max(self.arrays.dual_bound(y), self.arrays.dual_bound(-y)))
+            self.facts["root_bound"] = self.incumbent.bound
 
 
 def run(
     model: LinearModel,
-    proof: Proof,
+    incumbent: Incumbent,
     solver: Literal["highs", "cbc", "scip"],
     seed: int,
     time_limit: float,
@@ -92,7 +92,7 @@ def run(
     relax: bool,
     log: bool,
 ) -> Solution:
-    """Run a model and return what was shown; the clock of the proof has been running since before the model was built.
+    """Solve a model and return the result. The clock of the incumbent includes the time for building the model.
 
     Parameters
     ----------
@@ -107,21 +107,21 @@ def run(
         "variables": float(len(arrays.cost)),
         "binaries": float(arrays.integral.sum()),
         "constraints": float(len(arrays.low)),
-        "build_seconds": proof.seconds,
+        "build_seconds": incumbent.seconds,
     }
-    values = None if warm is None else model.values(warm, evaluate(proof.instance, warm).theta)
-    task = Task(model, arrays, proof, seed % LARGEST_SEED, time_limit, values, threads, presolve, relax, log, facts)
+    values = None if warm is None else model.values(warm, evaluate(incumbent.instance, warm).theta)
+    task = Task(model, arrays, incumbent, seed % LARGEST_SEED, time_limit, values, threads, presolve, relax, log, facts)
     if task.left <= 0:
-        return proof.solution(False, facts)
+        return incumbent.solution(False, facts)
     finished = {"highs": _run_highs, "cbc": _run_cbc, "scip": _run_scip}[solver](task)
-    return proof.solution(finished and not relax, facts)
+    return incumbent.solution(finished and not relax, facts)
 
 
 def _run_highs(task: Task) -> bool:
     require("solver highs", "highspy")
     import highspy
 
-    arrays, proof, facts = task.arrays, task.proof, task.facts
+    arrays, incumbent, facts = task.arrays, task.incumbent, task.facts
     highs = highspy.Highs()
     highs.resetGlobalScheduler(True)  # else the number of threads of an earlier run stands
     options = {
@@ -158,7 +158,7 @@ def _run_highs(task: Task) -> bool:
     def on_check(event: Any) -> None:
         event.data_in.user_interrupt = stop.is_set()
         bound = event.data_out.mip_dual_bound
-        proof.raise_bound(bound)
+        incumbent.raise_bound(bound)
         if event.data_out.mip_node_count <= 1 and math.isfinite(bound):
             facts["root_bound"] = bound
 
@@ -180,7 +180,7 @@ def _run_highs(task: Task) -> bool:
     facts["nodes"] = float(max(info.mip_node_count, 0))
     if found.value_valid:
         task.offer(found.col_value)
-    proof.raise_bound(info.mip_dual_bound)
+    incumbent.raise_bound(info.mip_dual_bound)
     if facts["nodes"] <= 1 and math.isfinite(info.mip_dual_bound):
         facts["root_bound"] = info.mip_dual_bound
     return bool(status == highspy.HighsModelStatus.kOptimal)
@@ -189,7 +189,7 @@ def _run_highs(task: Task) -> bool:
 def _run_scip(task: Task) -> bool:
     require("solver scip", "pyscipopt")
     pyscipopt: Any = importlib.import_module("pyscipopt")  # its types do not tell all that it offers
-    arrays, proof, facts = task.arrays, task.proof, task.facts
+    arrays, incumbent, facts = task.arrays, task.incumbent, task.facts
     scip = pyscipopt.Model()
     scip.hideOutput(not task.log)
     parameters = {
@@ -229,7 +229,7 @@ def _run_scip(task: Task) -> bool:
             scip.setSolVal(given, column, float(value))
         scip.addSol(given)
 
-    decided = columns[: proof.instance.n_clients * proof.instance.n_servers]
+    decided = columns[: incumbent.instance.n_clients * incumbent.instance.n_servers]
 
     class Watch(pyscipopt.Eventhdlr):  # type: ignore[misc]
         watched = pyscipopt.SCIP_EVENTTYPE.BESTSOLFOUND, pyscipopt.SCIP_EVENTTYPE.NODESOLVED
@@ -247,7 +247,7 @@ def _run_scip(task: Task) -> bool:
                 best = self.model.getBestSol()
                 task.offer([self.model.getSolVal(best, column) for column in decided])
             else:
-                proof.raise_bound(_finite(self.model.getDualbound()))
+                incumbent.raise_bound(_finite(self.model.getDualbound()))
 
     if not task.relax:
         scip.includeEventhdlr(Watch(), "watch", "takes note of incumbents and bounds")
@@ -270,7 +270,7 @@ def _run_scip(task: Task) -> bool:
         facts["root_bound"] = root
     if values:
         task.offer(values)
-    proof.raise_bound(_finite(scip.getDualbound()))
+    incumbent.raise_bound(_finite(scip.getDualbound()))
     return bool(status == "optimal")
 
 
@@ -305,7 +305,7 @@ def _finite(bound: float) -> float:
 def _run_cbc(task: Task) -> bool:
     from pulp.apis.coin_api import pulp_cbc_path
 
-    arrays, proof, facts = task.arrays, task.proof, task.facts
+    arrays, incumbent, facts = task.arrays, task.incumbent, task.facts
     with tempfile.TemporaryDirectory(prefix="relocbench-") as folder:
         model, solution, given = (os.path.join(folder, name) for name in ("model.mps", "solution.txt", "start.txt"))
         _, column_name, row_name, _ = task.model.problem.writeMPS(model, rename=1)
@@ -359,10 +359,10 @@ def _run_cbc(task: Task) -> bool:
     if value and "Objective value" in said:
         task.offer(decided)
     if outcome.startswith("Optimal solution found") and (objective := number("Objective value")) is not None:
-        proof.raise_bound(objective + arrays.offset)
+        incumbent.raise_bound(objective + arrays.offset)
         return True
     if (bound := number("Lower bound")) is not None:
-        proof.raise_bound(_finite(bound) + arrays.offset - 1e-3)  # it is printed with three decimals
+        incumbent.raise_bound(_finite(bound) + arrays.offset - 1e-3)  # it is printed with three decimals
     return False
 
 

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from relocbench.formulations.incumbent import OutOfTimeError, Proof
+from relocbench.formulations.incumbent import Incumbent, OutOfTimeError
 from relocbench.formulations.linearisation import Linearisation, linearise
 from relocbench.instances.evaluation import evaluate
 from relocbench.instances.kernels.ragged import FloatArray
@@ -52,10 +52,10 @@ class Settings:
 # Builds a Pyomo model with binaries ``x[m,l]`` and the objective ``cost``. It calls its second argument now and then,
 # which raises when time is up.
 Build = Callable[[Linearisation, Callable[[], None]], Any]
-Run = Callable[[Any, Proof, Settings, bool], tuple[bool, dict[str, float]]]
+Run = Callable[[Any, Incumbent, Settings, bool], tuple[bool, dict[str, float]]]
 
 
-def solve_model(build: Build, run: Run, proof: Proof, settings: Settings, *, started: bool) -> Solution:
+def solve_model(build: Build, run: Run, incumbent: Incumbent, settings: Settings, *, started: bool) -> Solution:
     """Build a model and run a solver on it.
 
     Parameters
@@ -64,26 +64,26 @@ def solve_model(build: Build, run: Run, proof: Proof, settings: Settings, *, sta
         Builds the model.
     run
         :func:`run_scip` or :func:`run_highs`.
-    proof
+    incumbent
         Takes what is found and shown.
     settings
         For the solver.
     started
-        Whether the homes in the proof are a start that was given, hence a cut-off.
+        Whether the homes in the incumbent are a start that was given, hence a cut-off.
     """
 
     def check() -> None:
-        _remaining(proof, settings)
+        _remaining(incumbent, settings)
 
     try:
-        finished, facts = run(build(linearise(proof.instance), check), proof, settings, started)
+        finished, facts = run(build(linearise(incumbent.instance), check), incumbent, settings, started)
     except OutOfTimeError:
-        return proof.solution(False)
-    return proof.solution(finished, facts)
+        return incumbent.solution(False)
+    return incumbent.solution(finished, facts)
 
 
-def _remaining(proof: Proof, settings: Settings) -> float:
-    left = settings.time_limit - proof.seconds
+def _remaining(incumbent: Incumbent, settings: Settings) -> float:
+    left = settings.time_limit - incumbent.seconds
     if left <= 0:
         raise OutOfTimeError
     return left
@@ -98,9 +98,9 @@ def load_units(capacity: FloatArray, loads: FloatArray) -> list[float]:
     return np.maximum(capacity, loads[loads > 0].min(initial=np.inf)).tolist()  # type: ignore[no-any-return]
 
 
-def limits_at(coefficients: Linearisation, proof: Proof) -> list[str]:
-    """Return what limits each ``θ`` with the homes in the proof: ``whole`` (nothing), ``stored`` or ``computed``."""
-    evaluation = evaluate(proof.instance, proof.home)
+def limits_at(coefficients: Linearisation, incumbent: Incumbent) -> list[str]:
+    """Return what limits each ``θ`` in the incumbent: ``whole`` (nothing), ``stored`` or ``computed``."""
+    evaluation = evaluate(incumbent.instance, incumbent.home)
     by_storage = (
         coefficients.storage_capacity * evaluation.compute_load
         <= coefficients.compute_capacity * evaluation.storage_load
@@ -112,13 +112,13 @@ def limits_at(coefficients: Linearisation, proof: Proof) -> list[str]:
 
 
 class _Listener:
-    """Hands what a solver finds to the proof, from inside its callbacks.
+    """Hands what a solver finds to the incumbent, from inside its callbacks.
 
     An exception may not pass through a solver written in C: it is kept, the solver is stopped, and it is raised later.
     """
 
-    def __init__(self, proof: Proof) -> None:
-        self.proof = proof
+    def __init__(self, incumbent: Incumbent) -> None:
+        self.incumbent = incumbent
         self.error: BaseException | None = None
 
     def hear(self, bound: float, shares: Callable[[], Any] | None = None) -> bool:
@@ -126,8 +126,8 @@ class _Listener:
         if self.error is None:
             try:
                 if shares is not None:
-                    self.proof.offer_shares(shares())
-                self.proof.raise_bound(bound)
+                    self.incumbent.offer_shares(shares())
+                self.incumbent.raise_bound(bound)
             except BaseException as error:
                 self.error = error
         return self.error is None
@@ -138,7 +138,7 @@ class _Listener:
             raise self.error
 
 
-def run_scip(model: Any, proof: Proof, settings: Settings, started: bool) -> tuple[bool, dict[str, float]]:
+def run_scip(model: Any, incumbent: Incumbent, settings: Settings, started: bool) -> tuple[bool, dict[str, float]]:
     """Run SCIP; tell whether it finished, and how large its model and its tree were.
 
     A start must be in the values of all the model's variables; it is handed over whole and limits the objective. SCIP
@@ -153,14 +153,17 @@ def run_scip(model: Any, proof: Proof, settings: Settings, started: bool) -> tup
     translate = visitor.exitNode
 
     def translate_in_time(node: Any, data: Any) -> Any:
-        _remaining(proof, settings)
+        _remaining(incumbent, settings)
         return translate(node, data)
 
     # PySCIPOpt multiplies all products out, which may take minutes.
     visitor.exitNode = translate_in_time
     interface.set_instance(model)
     scip, variables = interface._solver_model, interface._pyomo_var_to_solver_var_map
-    x = [[variables[model.x[m, l]] for l in range(proof.instance.n_servers)] for m in range(proof.instance.n_clients)]
+    x = [
+        [variables[model.x[m, l]] for l in range(incumbent.instance.n_servers)]
+        for m in range(incumbent.instance.n_clients)
+    ]
 
     scip.hideOutput(not settings.log)
     if not settings.presolve:
@@ -179,14 +182,14 @@ def run_scip(model: Any, proof: Proof, settings: Settings, started: bool) -> tup
         }
     )
     if started:
-        scip.setObjlimit(proof.cutoff)
+        scip.setObjlimit(incumbent.cutoff)
         solution = scip.createSol()
         for ours, theirs in variables.items():
             scip.setSolVal(solution, theirs, value(ours))
         scip.setSolVal(solution, interface._obj_var, value(model.cost))
         scip.addSol(solution)
 
-    listener = _Listener(proof)
+    listener = _Listener(incumbent)
 
     def bound() -> float:
         claimed: float = scip.getDualbound()
@@ -204,15 +207,15 @@ def run_scip(model: Any, proof: Proof, settings: Settings, started: bool) -> tup
     # SCIP 9 has no event for a better bound.
     bound_event = getattr(PY_SCIP_EVENTTYPE, "DUALBOUNDIMPROVED", PY_SCIP_EVENTTYPE.NODESOLVED)
     scip.attachEventHandlerCallback(heard, [PY_SCIP_EVENTTYPE.BESTSOLFOUND, bound_event])
-    scip.setParam("limits/time", _remaining(proof, settings))
+    scip.setParam("limits/time", _remaining(incumbent, settings))
     scip.optimizeNogil()
     listener.raise_error()
 
     if scip.getStatus() == "infeasible":  # the cut-off is above the cost of the start, so there is something below it
         raise ArithmeticError("SCIP calls a model infeasible that every assignment satisfies")
     if scip.getNSols():
-        proof.offer_shares(shares())
-    proof.raise_bound(bound())
+        incumbent.offer_shares(shares())
+    incumbent.raise_bound(bound())
     facts = {
         "variables": float(scip.getNVars(transformed=False)),
         "constraints": float(scip.getNConss(transformed=False)),
@@ -225,7 +228,7 @@ def run_scip(model: Any, proof: Proof, settings: Settings, started: bool) -> tup
     return scip.getStatus() == "optimal", facts
 
 
-def run_highs(model: Any, proof: Proof, settings: Settings, started: bool) -> tuple[bool, dict[str, float]]:
+def run_highs(model: Any, incumbent: Incumbent, settings: Settings, started: bool) -> tuple[bool, dict[str, float]]:
     """Run HiGHS; tell whether it finished, and how large its model and its tree were.
 
     A start must be in the values of the model's binaries; HiGHS completes it, and its cost is then the cut-off.
@@ -238,14 +241,17 @@ def run_highs(model: Any, proof: Proof, settings: Settings, started: bool) -> tu
 
     def add_in_time(constraints: list[Any]) -> None:
         for first in range(0, len(constraints), ROWS_AT_ONCE):
-            _remaining(proof, settings)
+            _remaining(incumbent, settings)
             add_constraints(constraints[first : first + ROWS_AT_ONCE])
 
     interface.add_constraints = add_in_time
     interface.set_instance(model)
     highs, column = interface._solver_model, interface._pyomo_var_to_solver_var_map
     x = np.array(
-        [[column[id(model.x[m, l])] for l in range(proof.instance.n_servers)] for m in range(proof.instance.n_clients)]
+        [
+            [column[id(model.x[m, l])] for l in range(incumbent.instance.n_servers)]
+            for m in range(incumbent.instance.n_clients)
+        ]
     )
     binaries = [variable for variable, *_ in interface._vars.values() if variable.is_binary()]
 
@@ -267,7 +273,7 @@ def run_highs(model: Any, proof: Proof, settings: Settings, started: bool) -> tu
         values = [float(variable.value) for variable in binaries]
         highs.setSolution(len(indices), np.array(indices, np.int32), np.array(values))
 
-    listener = _Listener(proof)
+    listener = _Listener(incumbent)
     root_bound = -math.inf
 
     def improved(event: Any) -> None:
@@ -284,14 +290,14 @@ def run_highs(model: Any, proof: Proof, settings: Settings, started: bool) -> tu
     highs.cbMipInterrupt += looked
     # The number of threads is fixed for the process by the first run unless the scheduler is set up anew.
     highs.resetGlobalScheduler(True)
-    highs.setOptionValue("time_limit", _remaining(proof, settings))
+    highs.setOptionValue("time_limit", _remaining(incumbent, settings))
     highs.run()
     listener.raise_error()
 
     info = highs.getInfo()
     if info.primal_solution_status == highspy.SolutionStatus.kSolutionStatusFeasible:
-        proof.offer_shares(np.array(highs.getSolution().col_value)[x])
-    proof.raise_bound(info.mip_dual_bound)
+        incumbent.offer_shares(np.array(highs.getSolution().col_value)[x])
+    incumbent.raise_bound(info.mip_dual_bound)
     facts = {
         "variables": float(highs.getNumCol()),
         "constraints": float(highs.getNumRow()),

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from relocbench.formulations.incumbent import Proof
+from relocbench.formulations.incumbent import Incumbent
 from relocbench.instances.errors import InputError
 from relocbench.instances.evaluation import evaluate
 from relocbench.instances.nearest_server import nearest_server
@@ -15,18 +15,18 @@ def cost(home):
 
 
 def test_without_a_start_the_nearest_servers_stand_in():
-    proof = Proof(INSTANCE, None, None)
-    solution = proof.solution(finished=False)
+    incumbent = Incumbent(INSTANCE, None, None)
+    solution = incumbent.solution(finished=False)
     assert solution.home.tolist() == nearest_server(INSTANCE).tolist()
     assert (solution.status, solution.bound) == ("time_limit", -np.inf)
 
 
 def test_only_better_homes_are_kept_whatever_the_solver_thinks_of_them():
     homes = sorted((random_home(INSTANCE, seed) for seed in range(20)), key=cost, reverse=True)
-    proof = Proof(INSTANCE, homes[0], None)
+    incumbent = Incumbent(INSTANCE, homes[0], None)
     for home in [homes[-1], homes[3]]:
-        assert proof.offer(home) == cost(home)
-    assert proof.home.tolist() == homes[-1].tolist()
+        assert incumbent.offer(home) == cost(home)
+    assert incumbent.home.tolist() == homes[-1].tolist()
 
 
 def test_progress_is_told_with_homes_to_whoever_wants_them():
@@ -42,39 +42,39 @@ def test_progress_is_told_with_homes_to_whoever_wants_them():
 
     homes = sorted((random_home(INSTANCE, seed) for seed in range(20)), key=cost, reverse=True)
     watcher = Watcher()
-    proof = Proof(INSTANCE, homes[0], watcher)
-    proof.raise_bound(cost(homes[-1]) / 2)
-    proof.raise_bound(cost(homes[-1]) / 4)
-    proof.raise_bound(float("nan"))
-    proof.offer(homes[-1])
+    incumbent = Incumbent(INSTANCE, homes[0], watcher)
+    incumbent.raise_bound(cost(homes[-1]) / 2)
+    incumbent.raise_bound(cost(homes[-1]) / 4)
+    incumbent.raise_bound(float("nan"))
+    incumbent.offer(homes[-1])
     half = cost(homes[-1]) / 2
     assert watcher.points == [(cost(homes[0]), -np.inf), (cost(homes[0]), half), (cost(homes[-1]), half)]
     assert watcher.homes[-1] == homes[-1].tolist()
-    assert [point[1:] for point in proof.trace] == watcher.points
+    assert [point[1:] for point in incumbent.trace] == watcher.points
 
 
 def test_a_bound_at_the_cost_is_proof_and_is_not_reported_above_it():
-    proof = Proof(INSTANCE, None, None)
-    proof.raise_bound(proof.cost * (1 + 1e-7))
-    solution = proof.solution(finished=True)
+    incumbent = Incumbent(INSTANCE, None, None)
+    incumbent.raise_bound(incumbent.cost * (1 + 1e-7))
+    solution = incumbent.solution(finished=True)
     assert solution.status == "optimal"
-    assert solution.bound <= proof.cost * (1 + 1e-15)
+    assert solution.bound <= incumbent.cost * (1 + 1e-15)
 
 
 def test_a_bound_above_a_cost_is_an_error():
-    proof = Proof(INSTANCE, None, None)
-    proof.raise_bound(proof.cost * 1.001)
+    incumbent = Incumbent(INSTANCE, None, None)
+    incumbent.raise_bound(incumbent.cost * 1.001)
     with pytest.raises(ArithmeticError, match="is above the cost"):
-        proof.solution(finished=False)
+        incumbent.solution(finished=False)
 
 
 def test_a_solver_that_says_it_is_finished_too_early_is_an_error():
-    proof = Proof(INSTANCE, None, None)
-    proof.raise_bound(proof.cost * 0.99)
+    incumbent = Incumbent(INSTANCE, None, None)
+    incumbent.raise_bound(incumbent.cost * 0.99)
     with pytest.raises(ArithmeticError, match="said to be optimal"):
-        proof.solution(finished=True)
+        incumbent.solution(finished=True)
 
 
 def test_a_start_that_is_no_assignment_is_refused():
     with pytest.raises(InputError, match="home"):
-        Proof(INSTANCE, [0], None)
+        Incumbent(INSTANCE, [0], None)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from relocbench.formulations import pyomo_direct, pyomo_gdp
-from relocbench.formulations.incumbent import Proof
+from relocbench.formulations.incumbent import Incumbent
 from relocbench.formulations.linearisation import linearise
 from relocbench.formulations.solvers import pyomo_solver
 from relocbench.formulations.solvers.availability import missing
@@ -184,7 +184,7 @@ def test_the_clock_is_looked_at_while_pyomo_translates(build, run, monkeypatch):
 
     looks = iter([20.0])
 
-    def remaining(proof, settings):
+    def remaining(incumbent, settings):
         try:
             return next(looks)
         except StopIteration:
@@ -195,7 +195,7 @@ def test_the_clock_is_looked_at_while_pyomo_translates(build, run, monkeypatch):
     model = build(linearise(instance))
     TransformationFactory("gdp.bigm").apply_to(model)
     with pytest.raises(OutOfTimeError):
-        run(model, Proof(instance, None, None), Settings(0, 20.0, 1, True, False), False)
+        run(model, Incumbent(instance, None, None), Settings(0, 20.0, 1, True, False), False)
 
 
 @every_model
