@@ -1,8 +1,9 @@
-"""Compile a numerical kernel, with a cache on disk that a changed source can never make stale."""
+"""Compilation of numerical kernels, with a cache on disk that a changed source file cannot make stale."""
 
 import functools
 import hashlib
 import os
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import TypeVar, cast
@@ -13,23 +14,57 @@ from relocbench.instances.kernels.cache_folder import cache_folder
 
 Kernel = TypeVar("Kernel", bound=Callable[..., object])
 
+OUR_ROOT = Path(__file__).parents[3]
+IMPORT = re.compile(r"^\s*(?:from\s+([\w.]+)\s+import\s+(\([^)]*\)|.+)|import\s+(.+))", re.MULTILINE)
+
 
 def compiled(function: Kernel) -> Kernel:
-    """Compile ``function`` with numba (no Python objects, no fast-math, cached on disk).
+    """Compile a function with numba, without Python objects and without fast-math, and cache the result on disk.
 
-    numba renews a cached kernel when its own file changes, but not when a kernel it calls or a constant it uses does
-    in another file. So the cache lives in a folder named after the content of every file it could depend on: its own
-    room and the rooms that have kernels for others.
+    numba renews a cached kernel when the file of the kernel changes. It does not notice a change in another file, such
+    as the file of a kernel that it calls or of a constant that it uses. The cache therefore lives in a folder whose
+    name is a hash of all files that the kernel's module imports, directly or through other modules.
+
+    Parameters
+    ----------
+    function
+        The kernel, a function of numbers, arrays and named tuples.
+
+    Returns
+    -------
+    Kernel
+        The compiled function.
     """
-    numba.config.CACHE_DIR = str(_cache_folder(Path(function.__code__.co_filename).parent))  # type: ignore[attr-defined]
+    numba.config.CACHE_DIR = str(_cache_folder(Path(function.__code__.co_filename)))  # type: ignore[attr-defined]
     return cast(Kernel, numba.njit(cache=True, nogil=True, error_model="numpy")(function))
 
 
 @functools.cache
-def _cache_folder(room: Path) -> Path:
-    package = Path(__file__).parents[2]
+def _cache_folder(module: Path) -> Path:
+    sources = {module}
+    waiting = [module]
+    while waiting:
+        new = _imported(waiting.pop()) - sources
+        sources |= new
+        waiting += new
     digest = hashlib.sha256()
-    for folder in sorted({room, package / "instances", package / "heuristics", package / "formulations"}):
-        for file in sorted(folder.rglob("*.py")):
-            digest.update(file.read_bytes())
+    for file in sorted(sources):
+        digest.update(file.read_bytes())
     return cache_folder("numba", os.environ.get("NUMBA_CACHE_DIR")) / digest.hexdigest()[:16]
+
+
+@functools.cache
+def _imported(module: Path) -> frozenset[Path]:
+    """Return the files that a module imports from its own package and from ours."""
+    root = module.parent
+    while (root / "__init__.py").exists():
+        root = root.parent
+    found = set()
+    for package, members, modules in IMPORT.findall(module.read_text(encoding="utf-8")):
+        # A member of a package may be a module of its own.
+        names = [package, *(f"{package}.{name}" for name in re.findall(r"\w+", members))] if package else []
+        for name in names or re.findall(r"[\w.]+", modules):
+            for folder in {root, OUR_ROOT}:
+                path = folder.joinpath(*name.split("."))
+                found |= {file for file in (path.with_suffix(".py"), path / "__init__.py") if file.is_file()}
+    return frozenset(found)

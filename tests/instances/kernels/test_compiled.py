@@ -35,6 +35,14 @@ def test_a_kernel_is_compiled_anew_when_a_constant_of_one_it_calls_has_changed(t
     assert run(tmp_path, 100.0) == 600.0
 
 
+def test_a_kernel_is_not_compiled_anew_when_a_file_that_it_does_not_import_has_changed(tmp_path):
+    run(tmp_path, 10.0)
+    before = sorted((tmp_path / "cache").rglob("*.nb*"))
+    (tmp_path / "room" / "unrelated.py").write_text("FACTOR = 3\n")
+    run(tmp_path, 10.0)
+    assert sorted((tmp_path / "cache").rglob("*.nb*")) == before
+
+
 def test_several_processes_may_fill_an_empty_cache_at_once(tmp_path):
     environment = os.environ | {"NUMBA_CACHE_DIR": str(tmp_path / "cache")}
     script = (
