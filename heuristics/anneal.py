@@ -175,7 +175,7 @@ class _Search:
                 self._prices.impose(self._state, progress / PRICED_PART)
             else:
                 self._prices = None
-                self._state.straighten()
+                self._state.restore_capacities()
             self._now = self._state.objective
         # What is least under prices is not what costs least.
         least = self.best if self._prices is None else -math.inf

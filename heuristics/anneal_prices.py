@@ -45,7 +45,7 @@ class Prices:
         self._progress = progress
         _adapt(self._storage, server["storage_load"], instance.storage_capacity, part, self._least[0])
         _adapt(self._compute, server["compute_load"], instance.compute_capacity, part, self._least[1])
-        state.bend(ROOM * (1 - progress), self._storage, self._compute)
+        state.relax_capacities(ROOM * (1 - progress), self._storage, self._compute)
 
 
 def _first_prices(loads: FloatArray, typical: float, servers: int) -> FloatArray:

@@ -1,4 +1,18 @@
-"""What an assignment costs: the one fast evaluator that every reported number comes from."""
+"""The fast evaluator: the cost of an assignment in float64. All reported costs come from it.
+
+In the symbols of docs/model.md, with ``c[n,l]`` the publishers of topic ``n`` whose home is server ``l``, it computes
+for each server
+
+    ``a_l = Σ_{n: c[n,l] > 0} u_n``,  ``v_l = Σ_n c[n,l]·u_n``,  ``θ_l = min(A_l/a_l, B_l/v_l, 1)``
+
+and the objective in its regrouped form
+
+    ``ΣD = Σ_m w_m·dH[m,home_m] + Σ_l ( 2·dC·F_l·(1-θ_l) + θ_l·Q_l )``.
+
+``F_l`` is the number of publications homed at ``l``, ``Q_l`` the sum over these publications of the mean ``dS`` to
+their receivers, ``w_m`` the weight of client ``m``. The time is ``O(Σ_n (|C_n| + k_n²))``, where ``k_n`` is the number
+of servers with members of topic ``n``.
+"""
 
 from dataclasses import dataclass
 from functools import cached_property
@@ -15,24 +29,24 @@ from relocbench.instances.kernels.ragged import FloatArray, IntArray, OffsetArra
 
 @dataclass(frozen=True, eq=False)
 class Evaluation:
-    """The cost of one assignment and what it is made of, in the symbols of docs/model.md.
+    """The cost of one assignment and its parts, in the symbols of docs/model.md.
 
     Attributes
     ----------
     n_publications
-        ``I``.
+        ``I``, the number of publications.
     distance_cost
-        The ``dH`` terms of ``ΣD``.
+        ``Σ_m w_m·dH[m,home_m]``, the part of ``ΣD`` between clients and their homes.
     processing_cost
-        The rest of ``ΣD``: cloud detours and server-to-server delays.
+        ``Σ_l (2·dC·F_l·(1-θ_l) + θ_l·Q_l)``, the part of ``ΣD`` for the way to the cloud and between servers.
     theta
-        ``θ``, the share that each server processes itself.
+        ``θ``, the share of the load that each server processes locally.
     storage_load, compute_load
-        ``a`` and ``v``, what each server is asked to hold and to process.
+        ``a`` and ``v``, the loads of each server.
     sent
-        ``F``, publications homed at each server.
+        ``F``, the number of publications homed at each server.
     spread
-        ``Q``, summed mean server-to-server delay of each server's publications.
+        ``Q``, the sum of the mean server-to-server delays of the publications homed at each server.
     """
 
     n_publications: int
@@ -46,12 +60,12 @@ class Evaluation:
 
     @property
     def objective(self) -> float:
-        """``ΣD``."""
+        """``ΣD``, the total delay of all publications."""
         return self.distance_cost + self.processing_cost
 
     @cached_property
     def y(self) -> float:
-        """``Y``, the mean delay of a publication; 0 where nothing is published."""
+        """``Y = ΣD / I``, the mean delay of a publication; 0 if there is no publication."""
         return self.y1 + self.y2
 
     @property
@@ -65,7 +79,13 @@ class Evaluation:
         return self.processing_cost / max(self.n_publications, 1)
 
     def values(self) -> dict[str, Any]:
-        """Return plain values, under the names that ``relocbench evaluate --json`` gives them."""
+        """Return the evaluation as plain values.
+
+        Returns
+        -------
+        dict
+            The values by the names that ``relocbench evaluate --json`` prints.
+        """
         return {
             "Y": self.y,
             "Y1": self.y1,
@@ -81,7 +101,18 @@ class Evaluation:
 
 
 def use(load: FloatArray, capacity: FloatArray) -> FloatArray:
-    """Return loads as shares of what there is; infinite where something is asked of nothing."""
+    """Return loads as shares of the capacities.
+
+    Parameters
+    ----------
+    load, capacity
+        Load and capacity of each server.
+
+    Returns
+    -------
+    array
+        Load divided by capacity; 0 for a load of 0, infinite for a positive load on a capacity of 0.
+    """
     share = np.full(len(load), np.inf)
     np.divide(load, capacity, out=share, where=capacity > 0)
     share[load == 0] = 0.0
@@ -89,13 +120,26 @@ def use(load: FloatArray, capacity: FloatArray) -> FloatArray:
 
 
 def mean_distance(instance: Instance, home: IntArray) -> float:
-    """Return how far clients are from their homes on average, in km."""
+    """Return the mean distance between clients and their homes.
+
+    Parameters
+    ----------
+    instance
+        The problem.
+    home
+        One server per client.
+
+    Returns
+    -------
+    float
+        The distance in km.
+    """
     distance = np.hypot(instance.client_x - instance.server_x[home], instance.client_y - instance.server_y[home])
     return float(distance.mean())
 
 
 def evaluate(instance: Instance, home: npt.ArrayLike) -> Evaluation:
-    """Evaluate an assignment.
+    """Evaluate an assignment by ``ΣD = Σ_m w_m·dH[m,home_m] + Σ_l (2·dC·F_l·(1-θ_l) + θ_l·Q_l)``.
 
     Parameters
     ----------
@@ -108,6 +152,11 @@ def evaluate(instance: Instance, home: npt.ArrayLike) -> Evaluation:
     -------
     Evaluation
         ``ΣD`` and its parts, in float64.
+
+    Raises
+    ------
+    InputError
+        If ``home`` is not an assignment of the instance.
     """
     homes = checked_home(instance, home)
     loads = topic_loads(
@@ -137,7 +186,26 @@ def costs(
     compute_capacity: FloatArray,
     cloud_delay: float,
 ) -> Evaluation:
-    """Return the evaluation, from the sums of :func:`topic_loads` over all topics and of ``w·dH`` over all clients."""
+    """Return the evaluation from sums over topics and clients that have been computed already.
+
+    Parameters
+    ----------
+    loads
+        ``a, v, F, Q`` for each server, as returned by :func:`topic_loads`.
+    distance
+        ``Σ_m w_m·dH[m,home_m]``.
+    publications
+        ``I``.
+    storage_capacity, compute_capacity
+        ``A`` and ``B``.
+    cloud_delay
+        ``dC``.
+
+    Returns
+    -------
+    Evaluation
+        ``θ``, and ``ΣD`` with its parts.
+    """
     storage_load, compute_load, sent, spread = loads
     theta = local_share(storage_capacity, compute_capacity, storage_load, compute_load)
     processing = (2 * cloud_delay * sent * (1 - theta) + theta * spread).sum()
@@ -145,7 +213,25 @@ def costs(
 
 
 def checked_home(instance: Instance, home: npt.ArrayLike) -> IntArray:
-    """Return an assignment as an array, or say what is wrong with it."""
+    """Check an assignment and return it as an array.
+
+    Parameters
+    ----------
+    instance
+        The problem.
+    home
+        One server index per client.
+
+    Returns
+    -------
+    array
+        A copy as 32-bit integers.
+
+    Raises
+    ------
+    InputError
+        If the number of entries is not the number of clients, or an entry is not the index of a server.
+    """
     try:
         homes = np.asarray(home)
     except ValueError as error:
@@ -165,9 +251,23 @@ def checked_home(instance: Instance, home: npt.ArrayLike) -> IntArray:
 def local_share(
     storage_capacity: FloatArray, compute_capacity: FloatArray, storage_load: FloatArray, compute_load: FloatArray
 ) -> FloatArray:
-    """Return ``θ = min(A/a, B/v, 1)`` for loads ``a, v``; 1 where nothing is asked."""
+    """Return ``θ_l = min(A_l/a_l, B_l/v_l, 1)`` for each server ``l``.
+
+    Parameters
+    ----------
+    storage_capacity, compute_capacity
+        ``A`` and ``B``.
+    storage_load, compute_load
+        ``a`` and ``v``.
+
+    Returns
+    -------
+    array
+        ``θ``; it is 1 for a server without load.
+    """
     theta = np.ones(len(storage_capacity))
-    # Divided only where the capacity is exceeded: no division by zero, and the minimum with 1 comes for free.
+    # The division is done only where a load exceeds its capacity. This avoids a division by zero and implies the
+    # minimum with 1.
     np.divide(storage_capacity, storage_load, out=theta, where=storage_load > storage_capacity)
     by_compute = np.ones(len(storage_capacity))
     np.divide(compute_capacity, compute_load, out=by_compute, where=compute_load > compute_capacity)
@@ -183,14 +283,35 @@ def topic_loads(
     delay: FloatArray,
     home: IntArray,
 ) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
-    """Return ``a, v, F, Q`` per server, from the counts of each topic on the servers it touches."""
+    """Return the loads ``a, v`` and the sums ``F, Q`` of each server.
+
+    For topic ``n`` let ``s_k`` be its subscribers at server ``k`` and ``p_l = Σ 1/|R_i|`` over its publications ``i``
+    homed at ``l``. The topic contributes ``p_l·Σ_k s_k·dS[l,k]`` to ``Q_l``; only servers with members of ``n`` are
+    visited.
+
+    Parameters
+    ----------
+    member_start, member, role
+        The members of each topic in compressed form, with their roles.
+    spool
+        ``u``.
+    delay
+        ``dS``.
+    home
+        One server per client.
+
+    Returns
+    -------
+    tuple of four arrays
+        ``a``, ``v``, ``F`` and ``Q``.
+    """
     servers = len(delay)
     storage = np.zeros(servers)
     compute = np.zeros(servers)
     sent = np.zeros(servers)
     spread = np.zeros(servers)
     only = np.zeros(servers, np.int64)  # publishers that do not subscribe
-    both = np.zeros(servers, np.int64)  # publishers that do
+    both = np.zeros(servers, np.int64)  # publishers that also subscribe
     subscribers = np.zeros(servers, np.int64)
     touched = np.empty(servers, np.int64)
     for n in range(len(spool)):
@@ -208,7 +329,7 @@ def topic_loads(
                 receivers += 1
                 if role[e] != SUBSCRIBES:
                     both[l] += 1
-        # Whoever also subscribes does not receive what it publishes itself.
+        # A publisher that also subscribes does not receive its own publications, so |R| is one less.
         share_only = 1.0 / receivers if receivers > 0 else 0.0
         share_both = 1.0 / (receivers - 1) if receivers > 1 else 0.0
         for i in range(count):

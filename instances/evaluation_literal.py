@@ -1,4 +1,16 @@
-"""The delay model as the paper prints it: slow, and plain enough to be checked by reading."""
+"""The literal evaluator: the delay model term by term, as the paper states it.
+
+It is slow, but simple enough to be verified by reading. In the symbols of docs/model.md it computes
+
+    ``ΣD = Σ_i D_i``,  ``D_i = dH[m,h] + 2·dC·(1-θ_h) + mean over r in R of ( θ_h·dS[h,home_r] + dH[r,home_r] )``
+
+over all publications ``i`` = (topic ``n``, publisher ``m``) that have receivers. The receivers ``R`` are the
+subscribers of ``n`` without ``m``, and ``h = home[m]``. Further,
+
+    ``θ_l = min(A_l/a_l, B_l/v_l, 1)``,  ``a_l = Σ_{n: c[n,l] > 0} u_n``,  ``v_l = Σ_n c[n,l]·u_n``,
+
+where ``c[n,l]`` is the number of publishers of topic ``n`` whose home is server ``l``.
+"""
 
 import numpy as np
 import numpy.typing as npt
@@ -9,7 +21,27 @@ from relocbench.instances.kernels.ragged import FloatArray
 
 
 def evaluate_literal(instance: Instance, home: npt.ArrayLike) -> Evaluation:
-    """Evaluate by the double sum over publications and receivers; the reference for the other two evaluators."""
+    """Evaluate an assignment by the double sum over publications and their receivers.
+
+    This is the reference for the other two evaluators.
+
+    Parameters
+    ----------
+    instance
+        The problem.
+    home
+        One server index per client.
+
+    Returns
+    -------
+    Evaluation
+        ``ΣD`` and its parts, in float64.
+
+    Raises
+    ------
+    InputError
+        If ``home`` is not an assignment of the instance.
+    """
     homes = [int(server) for server in checked_home(instance, home)]
     publishers = [[int(m) for m in topic] for topic in instance.publishers]
     subscribers = [[int(m) for m in topic] for topic in instance.subscribers]

@@ -1,11 +1,23 @@
-"""An assignment that can be changed one client at a time, with the exact change of the objective.
+"""The incremental evaluator: an assignment that changes by one client at a time, with the change of its objective.
 
-Each topic keeps a short list of *slots*, one for each server that holds a member of it, with whole-number counts. A
-client's move touches only the slots of its own topics, so it costs ``O(deg·min(L, |C_n|))`` and the whole state takes
-memory in proportion to the memberships: no topic×server table, whatever the size of the instance.
+In the symbols of docs/model.md it maintains ``a_l, v_l, θ_l, F_l, Q_l`` of every server and
 
-The kernels :func:`move_delta` and :func:`move_apply` are for compiled searches, which pass them ``state.arrays``;
-:class:`State` is the same thing for Python.
+    ``ΣD = Σ_m w_m·dH[m,home_m] + Σ_l ( 2·dC·F_l·(1-θ_l) + θ_l·Q_l )``.
+
+If client ``m`` moves from server ``h`` to server ``l``, the change of the objective is
+
+    ``w_m·(dH[m,l] - dH[m,h]) + Σ_k Δ( 2·dC·F_k·(1-θ_k) + θ_k·Q_k )``,
+
+where ``a, v, θ, F`` change only at ``h`` and ``l``, and ``Q`` only at servers with publishers of topics of ``m``; the
+formula of ``ΔQ`` is in :func:`move_delta`. A search may also set prices per unit of load; then the priced loads
+``Σ_l (storage price·a_l + compute price·v_l)`` are added to the objective.
+
+Each topic has a short list of *slots*, one for each server with a member of the topic, with integer counts. A move
+changes only the slots of the client's own topics, so it takes ``O(deg·min(L, |C_n|))`` time. The memory is proportional
+to the number of memberships; there is no topic×server table.
+
+Compiled searches call the kernels :func:`move_delta` and :func:`move_apply` with ``state.arrays``. :class:`State`
+offers the same operations to Python code.
 """
 
 from typing import Any, NamedTuple
@@ -19,14 +31,15 @@ from relocbench.instances.kernels.compiled import compiled
 from relocbench.instances.kernels.delays import euclidean_delay
 from relocbench.instances.kernels.ragged import FloatArray, IntArray
 
-# Below this many client×server pairs the client delays are kept as a table, which is faster than a square root a move.
+# Up to this many client×server pairs the client delays are kept in a table, which is faster than square roots.
 TABLE_ENTRIES = 1 << 22
-# Every so many moves of a State its running sums are computed afresh, so that rounding cannot pile up; compiled
-# searches call State.refresh themselves.
+# After this many moves a State computes its running sums again from the homes, so that rounding errors cannot
+# accumulate. Compiled searches must call State.refresh themselves.
 MOVES_BETWEEN_REFRESHES = 1 << 18
 
-# Records rather than a column each: a compiled call pays some ten nanoseconds for every array it is handed, which with
-# thirty columns was two thirds of the time of a move. In brackets the letters of docs/model.md.
+# Arrays of records are used instead of one array per column, because a compiled call needs about ten nanoseconds per
+# array argument; with thirty columns this was two thirds of the time of a move. Symbols of docs/model.md are in
+# brackets.
 CLIENT = np.dtype(
     [
         ("x", "f8"),
@@ -34,7 +47,7 @@ CLIENT = np.dtype(
         ("weight", "f8"),  # [w]
         ("demand", "f8"),  # [U]
         ("publications", "f8"),  # [f]
-        ("first", "i8"),  # its entries are first..last-1
+        ("first", "i8"),  # the entries of the client are first..last-1
         ("last", "i8"),
     ]
 )
@@ -42,15 +55,15 @@ ENTRY = np.dtype(
     [
         ("topic", "i4"),
         ("role", "i4"),
-        ("share", "f8"),  # 1/|R|, or 0 where it publishes nothing
+        ("share", "f8"),  # 1/|R|, or 0 without a publication
     ]
 )
 TOPIC = np.dtype(
     [
         ("spool", "f8"),  # [u]
         ("share_only", "f8"),  # 1/|R| of a publisher that does not subscribe
-        ("share_both", "f8"),  # 1/|R| of one that does
-        ("first", "i8"),  # its slots in use are first..last-1
+        ("share_both", "f8"),  # 1/|R| of a publisher that also subscribes
+        ("first", "i8"),  # the used slots of the topic are first..last-1
         ("last", "i8"),
     ]
 )
@@ -58,9 +71,9 @@ SLOT = np.dtype(
     [
         ("server", "i4"),
         ("only", "i4"),  # publishers that do not subscribe
-        ("both", "i4"),  # publishers that do
+        ("both", "i4"),  # publishers that also subscribe
         ("subscribers", "i4"),
-        ("sending", "f8"),  # Σ 1/|R| over the topic's publications homed there
+        ("sending", "f8"),  # Σ 1/|R| over the publications of the topic homed at the server
     ]
 )
 SERVER = np.dtype(
@@ -74,25 +87,25 @@ SERVER = np.dtype(
         ("sent", "f8"),  # [F]
         ("spread", "f8"),  # [Q]
         ("theta", "f8"),  # [θ]
-        ("storage_price", "f8"),  # what a unit of load costs beside: 0 unless a search sets it
+        ("storage_price", "f8"),  # additional cost per unit of load; 0 unless a search sets it
         ("compute_price", "f8"),
-        ("open", "i8"),  # topics open there whose spool is not 0: none means no load, exactly
+        ("open", "i8"),  # open topics with a spool above 0; without any, the loads are exactly 0
     ]
 )
 Records = npt.NDArray[Any]
 
 
 class StateArrays(NamedTuple):
-    """Everything the kernels need."""
+    """The arrays that the kernels read and change."""
 
     client: Records
-    entry: Records  # a client in a topic
+    entry: Records  # one per client and topic of the client
     topic: Records
-    slot: Records  # a topic on a server
+    slot: Records  # one per topic and server with a member of it
     server: Records
     home: IntArray
-    distance: FloatArray  # one number: Σ w·dH
-    client_delay: FloatArray  # [dH], or empty: then γ times the distance
+    distance: FloatArray  # one number: Σ_m w_m·dH[m,home_m]
+    client_delay: FloatArray  # [dH], or empty if it is computed as γ times the distance
     delay_out: FloatArray  # [dS]
     delay_in: FloatArray  # [dS] transposed
     delay_per_km: float  # [γ]
@@ -100,14 +113,14 @@ class StateArrays(NamedTuple):
 
 
 class State:
-    """One assignment under change.
+    """An assignment with its running sums, which can be changed by single moves.
 
     Parameters
     ----------
     instance
         The problem.
     home
-        Where the clients start; copied.
+        The initial assignment; it is copied.
     """
 
     def __init__(self, instance: Instance, home: npt.ArrayLike) -> None:
@@ -125,28 +138,65 @@ class State:
 
     @property
     def objective(self) -> float:
-        """``ΣD`` of the current assignment."""
+        """``ΣD`` of the current assignment, plus the priced loads if prices are set."""
         return float(state_objective(self.arrays))
 
     def delta(self, client: int, server: int) -> float:
-        """Return how ``ΣD`` would change if ``client`` had its home at ``server``."""
+        """Return the change of the objective if a client moved; the state stays the same.
+
+        Parameters
+        ----------
+        client
+            The client.
+        server
+            Its new home.
+
+        Returns
+        -------
+        float
+            The objective after the move minus the objective before it.
+
+        Raises
+        ------
+        IndexError
+            If there is no such client or server.
+        """
         self._check(client, server)
         return float(move_delta(self.arrays, client, server))
 
     def move(self, client: int, server: int) -> None:
-        """Give ``client`` its home at ``server``."""
+        """Move a client to another home.
+
+        Parameters
+        ----------
+        client
+            The client.
+        server
+            Its new home.
+
+        Raises
+        ------
+        IndexError
+            If there is no such client or server.
+        """
         self._check(client, server)
         self._history.append((client, int(self.arrays.home[client])))
         self._apply(client, server)
 
     def undo(self) -> None:
-        """Take back the last move that has not been taken back."""
+        """Undo the last move that has not been undone.
+
+        Raises
+        ------
+        IndexError
+            If there is no such move.
+        """
         if not self._history:
             raise IndexError("there is no move to undo")
         self._apply(*self._history.pop())
 
     def refresh(self) -> None:
-        """Compute every running sum afresh from the homes."""
+        """Compute all running sums again from the homes, which removes accumulated rounding errors."""
         now = evaluate(self.instance, self.arrays.home)
         for name in ("storage_load", "compute_load", "sent", "spread"):
             self.arrays.server[name] = getattr(now, name)
@@ -154,15 +204,15 @@ class State:
         _renew_all_thetas(self.arrays)
         self.cost = now.objective
 
-    def bend(self, room: float, storage_price: FloatArray, compute_price: FloatArray) -> None:
-        """Let a search pass where it could not: with larger capacities, and loads that cost something instead.
+    def relax_capacities(self, room: float, storage_price: FloatArray, compute_price: FloatArray) -> None:
+        """Replace the capacities by larger ones and charge prices for loads, so that a search can cross overloads.
 
         Parameters
         ----------
         room
-            How much larger the capacities are, as a share of them.
+            Relative increase of the capacities.
         storage_price, compute_price
-            What a unit of load costs at each server.
+            Additional cost per unit of load at each server.
         """
         server = self.arrays.server
         server["storage_capacity"], server["compute_capacity"] = (
@@ -172,10 +222,10 @@ class State:
         server["storage_price"], server["compute_price"] = storage_price, compute_price
         _renew_all_thetas(self.arrays)
 
-    def straighten(self) -> None:
-        """Make everything cost what it does again."""
-        nothing = np.zeros(self.instance.n_servers)
-        self.bend(0.0, nothing, nothing)
+    def restore_capacities(self) -> None:
+        """Return to the capacities of the instance and to prices of 0."""
+        zero = np.zeros(self.instance.n_servers)
+        self.relax_capacities(0.0, zero, zero)
 
     def _apply(self, client: int, server: int) -> None:
         move_apply(self.arrays, client, server)
@@ -203,10 +253,10 @@ def _arrays(instance: Instance, home: IntArray) -> StateArrays:
 
     topic = np.zeros(instance.n_topics, TOPIC)
     topic["spool"] = instance.spool
-    listeners = instance.subscribers.sizes
-    np.divide(1.0, listeners, out=topic["share_only"], where=listeners > 0)
-    np.divide(1.0, listeners - 1, out=topic["share_both"], where=listeners > 1)
-    # A topic is on no more servers than it has members.
+    subscribers = instance.subscribers.sizes
+    np.divide(1.0, subscribers, out=topic["share_only"], where=subscribers > 0)
+    np.divide(1.0, subscribers - 1, out=topic["share_both"], where=subscribers > 1)
+    # The members of a topic are on at most as many servers as there are members.
     slots = np.cumsum(np.minimum(instance.members.sizes, instance.n_servers))
     topic["first"][1:] = slots[:-1]
     topic["last"] = topic["first"]
@@ -235,7 +285,7 @@ def _arrays(instance: Instance, home: IntArray) -> StateArrays:
 
 
 def _read_only(values: FloatArray) -> FloatArray:
-    """Return the values in the one layout the kernels are compiled for, copied only where need be."""
+    """Return the values in the layout that the kernels are compiled for; they are copied only if necessary."""
     array = np.ascontiguousarray(values)
     array.flags.writeable = False
     return array
@@ -243,7 +293,18 @@ def _read_only(values: FloatArray) -> FloatArray:
 
 @compiled
 def state_objective(s: StateArrays) -> float:
-    """Return ``ΣD`` from the running sums, and what loads cost beside."""
+    """Return ``ΣD`` from the running sums, plus the priced loads.
+
+    Parameters
+    ----------
+    s
+        The arrays of the state.
+
+    Returns
+    -------
+    float
+        ``Σ_m w_m·dH[m,home_m] + Σ_l (2·dC·F_l·(1-θ_l) + θ_l·Q_l + storage price·a_l + compute price·v_l)``.
+    """
     total = s.distance[0]
     for l in range(len(s.server)):
         now = s.server[l]
@@ -254,12 +315,32 @@ def state_objective(s: StateArrays) -> float:
 
 @compiled
 def move_delta(s: StateArrays, client: int, server: int) -> float:
-    """Return how ``ΣD`` changes when ``client`` moves to ``server``; nothing is changed.
+    """Return the change of the objective if a client moves; the state stays the same.
 
-    With ``h`` the old and ``l`` the new home, only ``a, v, θ, F`` of these two change, and ``Q`` of any server ``k``
-    that holds a publisher of the client's topics. With ``p_k`` the topic's sending share at ``k``, ``g`` the client's
-    own, ``R_k = Σ_j s_j·dS[k,j]`` and the client a subscriber:
-    ``ΔQ_k = p_k·(dS[k,l] - dS[k,h])``, ``ΔQ_h = -g·R_h + (p_h - g)·dS[h,l]``, ``ΔQ_l = g·R_l - (p_l + g)·dS[l,h]``.
+    Let ``h`` be the old and ``l`` the new home. The values ``a, v, θ, F`` change only at these two servers, and ``Q``
+    at every server ``k`` with a publisher of a topic of the client. For one topic let ``p_k = Σ 1/|R|`` over its
+    publications homed at ``k``, ``g`` the part of the client in this sum, ``s_j`` the subscribers at ``j``, and
+    ``R_k = Σ_j s_j·dS[k,j]``, all before the move. If the client subscribes to the topic, then
+
+        ``ΔQ_k = p_k·(dS[k,l] - dS[k,h])`` for ``k`` other than ``h`` and ``l``,
+
+        ``ΔQ_h = -g·R_h + (p_h - g)·dS[h,l]``,  ``ΔQ_l = g·R_l - (p_l + g)·dS[l,h]``.
+
+    If it only publishes, then ``ΔQ_h = -g·R_h``, ``ΔQ_l = g·R_l``, and no other ``Q`` changes.
+
+    Parameters
+    ----------
+    s
+        The arrays of the state.
+    client
+        The client.
+    server
+        Its new home.
+
+    Returns
+    -------
+    float
+        The objective after the move minus the objective before it.
     """
     old = s.home[client]
     if old == server:
@@ -283,9 +364,9 @@ def move_delta(s: StateArrays, client: int, server: int) -> float:
         shift = 0.0
         for j in range(s.topic[n].first, s.topic[n].last):
             k = s.slot[j].server
-            listeners = s.slot[j].subscribers
-            reach_old += listeners * s.delay_out[old, k]
-            reach_new += listeners * s.delay_out[server, k]
+            subscribers = s.slot[j].subscribers
+            reach_old += subscribers * s.delay_out[old, k]
+            reach_new += subscribers * s.delay_out[server, k]
             if k == old:
                 sending_old = s.slot[j].sending
                 publishers_old = s.slot[j].only + s.slot[j].both
@@ -310,7 +391,7 @@ def move_delta(s: StateArrays, client: int, server: int) -> float:
     sent = s.client[client].publications
     here = s.server[old]
     there = s.server[server]
-    # An emptied server has no load at all, not the rounding error of a difference: with a capacity of 0 that matters.
+    # A server without topics has exactly no load. A rounding error of the difference would matter for a capacity of 0.
     compute_old = here.compute_load - demand if open_old > 0 else 0.0
     storage_old = storage_old if open_old > 0 else 0.0
     theta_old = _share(here.storage_capacity, here.compute_capacity, storage_old, compute_old)
@@ -331,14 +412,24 @@ def move_delta(s: StateArrays, client: int, server: int) -> float:
 
 @compiled
 def move_apply(s: StateArrays, client: int, server: int) -> None:
-    """Move ``client`` to ``server`` and bring every sum up to date."""
+    """Move a client and update all running sums.
+
+    Parameters
+    ----------
+    s
+        The arrays of the state; they are changed.
+    client
+        The client.
+    server
+        Its new home.
+    """
     old = s.home[client]
     if old == server:
         return
     for e in range(s.client[client].first, s.client[client].last):
         n = s.entry[e].topic
         subscribes = s.entry[e].role & SUBSCRIBES
-        # Leave: the other slots of the topic hear one listener less at the old home, the client's own share goes.
+        # First the client leaves the counts of its old home, because _shift_spread expects the counts without it.
         j = _find_slot(s, n, old)
         _count(s, n, j, s.entry[e].role, -1)
         _shift_spread(s, n, old, server, s.entry[e].share, subscribes)
@@ -379,7 +470,7 @@ def _renew_all_thetas(s: StateArrays) -> None:
 
 @compiled
 def _open_topic(s: StateArrays, n: int, l: int, by: int) -> None:
-    """Open topic ``n`` on server ``l`` (``by`` = 1) or close it (-1)."""
+    """Open topic ``n`` on server ``l`` (``by`` is 1) or close it (``by`` is -1)."""
     if s.topic[n].spool > 0.0:
         s.server[l].storage_load += by * s.topic[n].spool
         s.server[l].open += by
@@ -387,7 +478,7 @@ def _open_topic(s: StateArrays, n: int, l: int, by: int) -> None:
 
 @compiled
 def _shift_spread(s: StateArrays, n: int, old: int, server: int, share: float, subscribes: int) -> None:
-    """Update ``Q`` for a member of topic ``n`` whose counts have left ``old`` and will be at ``server``."""
+    """Update ``Q`` for a member of topic ``n`` that is no longer counted at ``old`` and not yet at ``server``."""
     reach_old = 0.0
     reach_new = 0.0
     for j in range(s.topic[n].first, s.topic[n].last):
@@ -408,7 +499,7 @@ def _count(s: StateArrays, n: int, j: int, role: int, by: int) -> None:
             s.slot[j].both += by
     else:
         s.slot[j].only += by
-    # From the counts, not by adding and taking away: it cannot drift.
+    # Computed from the integer counts, so that no rounding error accumulates.
     s.slot[j].sending = s.slot[j].only * s.topic[n].share_only + s.slot[j].both * s.topic[n].share_both
 
 

@@ -22,7 +22,7 @@ def assert_equals_fresh_evaluation(state):
 
 @pytest.mark.parametrize("table", [True, False], ids=["delay table", "delays on the fly"])
 @pytest.mark.parametrize("seed", range(3 * len(KINDS)))
-def test_predicted_change_is_the_change(seed, table, monkeypatch):
+def test_delta_equals_the_change_of_the_objective(seed, table, monkeypatch):
     if not table:
         monkeypatch.setattr("relocbench.instances.incremental_state.TABLE_ENTRIES", 0)
     instance = random_instance(seed)
@@ -38,7 +38,7 @@ def test_predicted_change_is_the_change(seed, table, monkeypatch):
 
 
 @pytest.mark.parametrize("seed", range(2 * len(KINDS)))
-def test_a_bent_state_costs_what_larger_capacities_and_prices_make_of_it(seed):
+def test_relaxed_capacities_and_prices_enter_the_objective(seed):
     instance = random_instance(seed)
     rng = np.random.default_rng(seed)
     room = float(rng.uniform(0, 0.5))
@@ -54,7 +54,7 @@ def test_a_bent_state_costs_what_larger_capacities_and_prices_make_of_it(seed):
         return now.objective + float(storage_price @ now.storage_load + compute_price @ now.compute_load)
 
     state = State(instance, random_home(instance, seed))
-    state.bend(room, storage_price, compute_price)
+    state.relax_capacities(room, storage_price, compute_price)
     for _ in range(20):
         client, server = int(rng.integers(instance.n_clients)), int(rng.integers(instance.n_servers))
         before = cost(state.home)
@@ -65,12 +65,12 @@ def test_a_bent_state_costs_what_larger_capacities_and_prices_make_of_it(seed):
     state.refresh()
     assert state.objective == pytest.approx(cost(state.home))
     assert state.cost == pytest.approx(evaluate(instance, state.home).objective)
-    state.straighten()
+    state.restore_capacities()
     assert_equals_fresh_evaluation(state)
 
 
 @pytest.mark.parametrize("sigma", [1, 20])
-def test_hundred_thousand_moves_do_not_drift(sigma, monkeypatch):
+def test_rounding_errors_stay_small_over_a_hundred_thousand_moves(sigma, monkeypatch):
     monkeypatch.setattr("relocbench.instances.incremental_state.MOVES_BETWEEN_REFRESHES", 1 << 40)
     instance = FAMILIES["paper"].cells({"sigma": sigma})[0].build(0)
     state = State(instance, nearest_server(instance))
@@ -98,7 +98,7 @@ def test_running_sums_are_refreshed_in_long_searches(monkeypatch):
 
 
 @pytest.mark.parametrize("seed", range(len(KINDS)))
-def test_undo_takes_back_moves_in_reverse(seed):
+def test_undo_reverts_moves_in_reverse_order(seed):
     instance = random_instance(seed)
     state = State(instance, random_home(instance, seed))
     rng = np.random.default_rng(seed)
@@ -116,14 +116,14 @@ def test_undo_takes_back_moves_in_reverse(seed):
         state.undo()
 
 
-def test_staying_costs_nothing():
+def test_a_move_to_the_same_home_changes_nothing():
     instance = random_instance(3)
     state = State(instance, random_home(instance, 3))
     for client, server in enumerate(state.home):
         assert state.delta(client, int(server)) == 0.0
 
 
-def test_the_given_homes_are_not_written_to():
+def test_the_initial_homes_are_not_modified():
     instance = random_instance(5)
     home = random_home(instance, 5).astype(np.int32)
     kept = home.copy()
@@ -133,7 +133,7 @@ def test_the_given_homes_are_not_written_to():
     assert home.tolist() == kept.tolist()
 
 
-def test_moves_that_name_nobody_are_refused():
+def test_moves_of_unknown_clients_or_servers_are_rejected():
     instance = random_instance(7)
     state = State(instance, random_home(instance, 7))
     for client, server in ((-1, 0), (instance.n_clients, 0), (0, -1), (0, instance.n_servers)):
@@ -142,7 +142,7 @@ def test_moves_that_name_nobody_are_refused():
                 method(client, server)
 
 
-def test_memory_follows_memberships_not_topics_times_servers():
+def test_memory_is_proportional_to_memberships():
     instance = FAMILIES["paper"].cells({"sigma": 5, "topics": 2000, "servers": 1024})[0].build(0)
     state = State(instance, nearest_server(instance))
     assert len(state.arrays.slot) <= len(instance.members.item)
