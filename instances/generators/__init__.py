@@ -1,1 +1,1 @@
-"""Generators and named families of instances."""
+"""Generators of instances and the named families that use them."""

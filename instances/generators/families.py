@@ -1,27 +1,31 @@
-"""Named families of instances: a grid of parameters times seeds, each instance the same wherever it is built."""
+"""Named families of instances.
+
+A family is a grid of parameter values, whose points are called cells. An instance is determined by its family, its cell
+and its seed. It is the same on every machine and in any order of construction.
+"""
 
 import dataclasses
 import itertools
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, get_type_hints
 
 import numpy as np
 
 from relocbench.instances.errors import InputError, shown
 from relocbench.instances.files.follower_graph import FollowerGraph
 from relocbench.instances.files.places import Places
-from relocbench.instances.generators.paper_generator import PLACELESS, PaperParameters, generate_paper
-from relocbench.instances.generators.small_generator import REGIMES, SHAPES, SmallParameters, generate_small
+from relocbench.instances.generators.generator import Generator, Streams
+from relocbench.instances.generators.paper_generator import PaperParameters
+from relocbench.instances.generators.small_generator import REGIMES, SHAPES, SmallParameters
 from relocbench.instances.instance import Instance
-from relocbench.instances.kernels.random_streams import stream
 from relocbench.instances.settings import setting
 
 Value = str | int | float
 Parameters = Mapping[str, Value]
 
-# Settings of a method rather than of an instance: they name a cell, but the instance does not depend on them.
+# Settings of a method. They are part of the name of a cell, but the instance does not depend on them.
 METHOD_SETTINGS: dict[str, type] = {"clusters": int}
 
 
@@ -31,23 +35,25 @@ class Family:
 
     Attributes
     ----------
-    name, summary
-        For people.
-    maker
-        Which parameters there are: the paper's field or a small instance.
+    name
+        Name of the family, the first part of the name of each of its instances.
+    summary
+        One line for ``relocbench families``.
+    parameters_class
+        The generator: a dataclass of parameters that can build an instance.
     fixed
-        Parameters all cells share, where they differ from the maker's defaults.
+        Parameters that all cells share, where they differ from the defaults of ``parameters_class``.
     grid
-        The cells: for each the parameters that vary.
+        For each cell the values of the parameters that vary.
     label
-        How a cell is called in an instance's name, such as ``s{sigma:g}``.
+        Format of a cell's part of an instance's name, such as ``s{sigma:g}``.
     replicates
-        How many seeds a study takes; any other seed works as well.
+        Number of seeds that a study uses, from 0 on. Any other seed is valid too.
     """
 
     name: str
     summary: str
-    maker: type[PaperParameters] | type[SmallParameters]
+    parameters_class: type[Generator]
     fixed: Parameters
     grid: Sequence[Parameters]
     label: str
@@ -56,8 +62,22 @@ class Family:
     def cells(self, overrides: Parameters | None = None) -> list["Cell"]:
         """Return the cells of the grid.
 
-        An override fixes a parameter: on an axis of the grid it selects (or makes) the cells with that value, elsewhere
-        it replaces the default.
+        Parameters
+        ----------
+        overrides
+            Values of single parameters. For a parameter that varies on the grid the cells with this value are
+            selected; if there are none, new cells with this value are made. For any other parameter the value replaces
+            the default.
+
+        Returns
+        -------
+        list of Cell
+            The selected cells in the order of the grid, each once.
+
+        Raises
+        ------
+        InputError
+            If the family has no such parameter or the value has the wrong type.
         """
         chosen = {name: self._value(name, value) for name, value in (overrides or {}).items()}
         axes = set().union(*(cell.keys() for cell in self.grid))
@@ -71,77 +91,157 @@ class Family:
         return [Cell(self, dict(row), extra) for row in unique.values()]
 
     def _value(self, name: str, value: Value) -> Value:
-        """Return an override in its parameter's own type."""
-        if name not in METHOD_SETTINGS and name not in _types(self.maker):
-            raise InputError(name, f"expected one of {', '.join([*_types(self.maker), *METHOD_SETTINGS])}")
-        converted: Value = setting(name, METHOD_SETTINGS.get(name) or _types(self.maker)[name], value)
+        """Return an override in the type of its parameter."""
+        types = _parameter_types(self.parameters_class) | METHOD_SETTINGS
+        if name not in types:
+            raise InputError(name, f"expected one of {', '.join(types)}")
+        converted: Value = setting(name, types[name], value)
         return converted
 
     def _default(self, name: str) -> Value | None:
-        defaults: dict[str, Any] = {spec.name: spec.default for spec in dataclasses.fields(self.maker)}
+        specs = dataclasses.fields(self.parameters_class)  # type: ignore[arg-type]
+        defaults: dict[str, Any] = {spec.name: spec.default for spec in specs}
         found: Value | None = (defaults | dict(self.fixed)).get(name)
         return found
 
 
 @dataclass(frozen=True)
 class Cell:
-    """One cell of a family: ``varied`` are the parameters that name it, ``extra`` what a user changed besides."""
+    """One cell of a family.
+
+    Attributes
+    ----------
+    family
+        The family.
+    varied
+        The values of the parameters that vary on the family's grid.
+    extra
+        Other parameters that the user changed from their defaults.
+    """
 
     family: Family
     varied: dict[str, Value]
     extra: dict[str, Value]
 
     def name(self, seed: int) -> str:
-        """Return what the instance with this seed is called."""
+        """Return the name of the instance with a given seed.
+
+        Parameters
+        ----------
+        seed
+            Seed of the instance.
+
+        Returns
+        -------
+        str
+            Family, cell, changed parameters and seed, joined by hyphens.
+        """
         label = self.family.label.format(**self.varied)
         extra = "".join(f"-{name.replace('_', '-')}-{value}" for name, value in sorted(self.extra.items()))
         return f"{self.family.name}-{label}{extra}-{seed}"
 
     def build(self, seed: int, graph: FollowerGraph | None = None, places: Places | None = None) -> Instance:
-        """Build the instance with this seed; it depends on nothing but the family, the cell and the seed."""
+        """Build the instance with a given seed.
+
+        Without a graph and places it depends only on the family, the cell and the seed.
+
+        Parameters
+        ----------
+        seed
+            Seed of the instance, a whole number from 0.
+        graph
+            Follower graph to take the topics from, for a family that accepts one.
+        places
+            Places of servers and clients, for a family that accepts them.
+
+        Returns
+        -------
+        Instance
+            The instance with its name and all parameters that produced it.
+
+        Raises
+        ------
+        InputError
+            If the seed or a parameter is out of range, or the family does not accept the graph or the places.
+        """
         seed = checked_seed(seed)
         settings = dict(self.family.fixed) | self.varied | self.extra
-        made_with = {name: value for name, value in settings.items() if name not in METHOD_SETTINGS}
-        parameters = self.family.maker(**made_with)  # type: ignore[arg-type]
-        field = stream(self.family.name, "field", self._map_key(parameters), seed)
-        if isinstance(parameters, PaperParameters):
-            # Who is in which topic is the same in every cell, so that cells can be compared seed by seed.
-            members = stream(self.family.name, "members", seed)
-            instance = generate_paper(parameters, members=members, field=field, graph=graph, places=places)
-        elif graph is None and places is None:
-            instance = generate_small(parameters, field)
-        else:
-            raise InputError("family", f"{self.family.name} takes neither a follower graph nor places")
-        made = {"family": self.family.name, "seed": seed, **instance.parameters}
-        made |= {name: value for name, value in settings.items() if name in METHOD_SETTINGS}
-        return dataclasses.replace(instance, name=self.name(seed), parameters=made)
+        values = {name: value for name, value in settings.items() if name not in METHOD_SETTINGS}
+        generator = self.family.parameters_class(**values)
+        self._check_accepted(graph, places)
+        instance = generator.build(Streams(self.family.name, self._position_key(generator), seed), graph, places)
+        made_with = instance.parameters or dataclasses.asdict(generator)  # type: ignore[call-overload]
+        parameters = {"family": self.family.name, "seed": seed, **made_with}
+        parameters |= {name: value for name, value in settings.items() if name in METHOD_SETTINGS}
+        return dataclasses.replace(instance, name=self.name(seed), parameters=parameters)
 
-    def _map_key(self, parameters: PaperParameters | SmallParameters) -> str:
-        """Return what, with family and seed, decides the map: cells that differ in no position share it."""
-        named = {name: value for name, value in (self.varied | self.extra).items() if name not in METHOD_SETTINGS}
-        if isinstance(parameters, PaperParameters):
-            named = {name: value for name, value in named.items() if name not in PLACELESS}
-            if parameters.on_grid:
-                named.pop("servers_at", None)  # by any name a grid is a grid
-        return _canonical(named)
+    def _check_accepted(self, graph: FollowerGraph | None, places: Places | None) -> None:
+        accepts_graph, accepts_places = (
+            self.family.parameters_class.accepts_graph,
+            self.family.parameters_class.accepts_places,
+        )
+        if (graph is None or accepts_graph) and (places is None or accepts_places):
+            return
+        if not accepts_graph and not accepts_places:
+            raise InputError("family", f"{self.family.name} takes neither a follower graph nor places")
+        raise InputError("family", f"{self.family.name} takes no {'places' if accepts_graph else 'follower graph'}")
+
+    def _position_key(self, generator: Generator) -> str:
+        """Return the parameters that, with family and seed, determine the positions, as canonical JSON."""
+        ignored = {*METHOD_SETTINGS, *generator.without_effect_on_positions}
+        return _canonical({name: value for name, value in (self.varied | self.extra).items() if name not in ignored})
 
 
 def checked_seed(seed: object) -> int:
-    """Return a seed as a plain int, so that equal seeds of different types are one."""
+    """Check a seed and return it as a plain int, so that equal seeds of different integer types give equal streams.
+
+    Parameters
+    ----------
+    seed
+        The value to check.
+
+    Returns
+    -------
+    int
+        The seed.
+
+    Raises
+    ------
+    InputError
+        If it is not a whole number from 0.
+    """
     if not isinstance(seed, int | np.integer) or isinstance(seed, bool) or seed < 0:
         raise InputError("seed", f"expected a whole number from 0, got {shown(seed)}")
     return int(seed)
 
 
 def family(name: str) -> Family:
-    """Return a family by name."""
+    """Return a family by name.
+
+    Parameters
+    ----------
+    name
+        Such as ``paper``.
+
+    Returns
+    -------
+    Family
+        The family.
+
+    Raises
+    ------
+    InputError
+        If there is no family of that name.
+    """
     if name not in FAMILIES:
         raise InputError("family", f"expected one of {', '.join(FAMILIES)}, got {shown(name)}")
     return FAMILIES[name]
 
 
-def _types(maker: type[Any]) -> dict[str, type]:
-    return {spec.name: spec.type for spec in dataclasses.fields(maker) if isinstance(spec.type, type)}
+def _parameter_types(parameters_class: type[Any]) -> dict[str, Any]:
+    # Resolves annotations that are strings, as in a module with postponed evaluation of annotations.
+    hints = get_type_hints(parameters_class)
+    return {spec.name: hints[spec.name] for spec in dataclasses.fields(parameters_class)}
 
 
 def _canonical(parameters: Parameters) -> str:
@@ -156,63 +256,63 @@ SIGMAS = (1.0, 5.0, 10.0, 15.0, 20.0)
 SMALL_SIZES = ((10, 3), (15, 4), (20, 4), (26, 6), (30, 6), (39, 9))
 
 FAMILIES = {
-    made.name: made
-    for made in (
+    listed.name: listed
+    for listed in (
         Family(
-            "paper",
-            "the paper's performance evaluation: delay against the spread σ of a topic's members",
-            PaperParameters,
-            {},
-            _grid(sigma=SIGMAS),
-            "s{sigma:g}",
-            10,
+            name="paper",
+            summary="the paper's performance evaluation: delay against the spread σ of a topic's members",
+            parameters_class=PaperParameters,
+            fixed={},
+            grid=_grid(sigma=SIGMAS),
+            label="s{sigma:g}",
+            replicates=10,
         ),
         Family(
-            "paper-spooler",
-            "the paper's second study: delay against the spool p a member, σ = 5",
-            PaperParameters,
-            {"sigma": 5.0},
-            _grid(spool_per_member=(1.0, 2.0, 3.0, 4.0, 5.0, 6.0)),
-            "p{spool_per_member:g}",
-            10,
+            name="paper-spooler",
+            summary="the paper's second study: delay against the spool p per member, σ = 5",
+            parameters_class=PaperParameters,
+            fixed={"sigma": 5.0},
+            grid=_grid(spool_per_member=(1.0, 2.0, 3.0, 4.0, 5.0, 6.0)),
+            label="p{spool_per_member:g}",
+            replicates=10,
         ),
         Family(
-            "paper-clusters",
-            "the paper's third study: delay against the number of clusters K of RELOC, for each σ",
-            PaperParameters,
-            {},
-            _grid(sigma=SIGMAS, clusters=(1, 2, 4, 8, 16)),
-            "s{sigma:g}-k{clusters}",
-            10,
+            name="paper-clusters",
+            summary="the paper's third study: delay against the number of clusters K of RELOC, for each σ",
+            parameters_class=PaperParameters,
+            fixed={},
+            grid=_grid(sigma=SIGMAS, clusters=(1, 2, 4, 8, 16)),
+            label="s{sigma:g}-k{clusters}",
+            replicates=10,
         ),
         Family(
-            # Seven members: the one size at which a server with A = 7 holds the topic, B = 20 serves two publishers,
-            # and B = 50 serves all, as the paper's two figures need.
-            "preliminary",
-            "the paper's step-by-step example: one topic of seven members, 16 servers",
-            PaperParameters,
-            {"topics": 1, "sigma": 10.0, "spool_per_member": 1.0, "min_topic_size": 7, "max_topic_size": 7},
-            [{"storage": 7.0, "compute": 20.0}, {"storage": 10.0, "compute": 50.0}],
-            "a{storage:g}-b{compute:g}",
-            10,
+            # The paper's two figures require seven members: only then a server with A = 7 can store the topic, B = 20
+            # serves two publishers, and B = 50 serves all of them.
+            name="preliminary",
+            summary="the paper's step-by-step example: one topic of seven members, 16 servers",
+            parameters_class=PaperParameters,
+            fixed={"topics": 1, "sigma": 10.0, "spool_per_member": 1.0, "min_topic_size": 7, "max_topic_size": 7},
+            grid=[{"storage": 7.0, "compute": 20.0}, {"storage": 10.0, "compute": 50.0}],
+            label="a{storage:g}-b{compute:g}",
+            replicates=10,
         ),
         Family(
-            "tiny",
-            "enumerable: 4-7 clients, 2-4 unequal servers, every regime in every shape",
-            SmallParameters,
-            {"equal_servers": False},
-            _grid(regime=REGIMES, shape=SHAPES),
-            "{regime}-{shape}",
-            20,
+            name="tiny",
+            summary="enumerable: 4-7 clients, 2-4 unequal servers, every regime in every shape",
+            parameters_class=SmallParameters,
+            fixed={"equal_servers": False},
+            grid=_grid(regime=REGIMES, shape=SHAPES),
+            label="{regime}-{shape}",
+            replicates=20,
         ),
         Family(
-            "small",
-            "for exact methods: 10-39 clients, 3-9 servers, three regimes",
-            SmallParameters,
-            {},
-            [{"regime": regime, "clients": m, "servers": l} for regime in REGIMES for m, l in SMALL_SIZES],
-            "{regime}-m{clients}-l{servers}",
-            5,
+            name="small",
+            summary="for exact methods: 10-39 clients, 3-9 servers, three regimes",
+            parameters_class=SmallParameters,
+            fixed={},
+            grid=[{"regime": regime, "clients": m, "servers": l} for regime in REGIMES for m, l in SMALL_SIZES],
+            label="{regime}-m{clients}-l{servers}",
+            replicates=5,
         ),
     )
 }

@@ -1,4 +1,9 @@
-"""Search for an assignment that overloads no server: the witness that capacities, though scarce, suffice."""
+"""Search for a feasible assignment, that is, one that overloads no server.
+
+Such an assignment is the witness that scarce capacities are sufficient.
+"""
+
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -9,32 +14,64 @@ from relocbench.instances.kernels.ragged import IntArray, OffsetArray
 from relocbench.instances.kernels.random_numbers import Words, below, random_words, uniform
 from relocbench.instances.nearest_server import nearest_server
 
-RESTARTS = 4
-STEPS_PER_CLIENT = 2000
-# What keeps the search to seconds on instances of any size.
-MOST_STEPS = 4_000_000
-MOST_EVALUATIONS = 20_000_000
 
+@dataclass(frozen=True)
+class SearchLimits:
+    """Limits of the search, which keep it to seconds on instances of any size.
 
-def fitting_assignment(instance: Instance, seed: int = 0) -> IntArray | None:
-    """Return an assignment with ``θ = 1`` everywhere, made cheap by simple descent; None if the search finds none.
-
-    None proves nothing: the question is a bin-packing problem.
+    Attributes
+    ----------
+    restarts
+        Number of annealing runs, each from the nearest-server assignment. A run of ``most_steps`` is not repeated.
+    steps_per_client
+        Annealing steps of a run, per client.
+    most_steps
+        Largest number of annealing steps of a run.
+    most_evaluations
+        Largest number of moves that the final descent evaluates.
     """
-    steps = min(STEPS_PER_CLIENT * instance.n_clients, MOST_STEPS)
-    for attempt in range(RESTARTS if steps < MOST_STEPS else 1):
+
+    restarts: int = 4
+    steps_per_client: int = 2000
+    most_steps: int = 4_000_000
+    most_evaluations: int = 20_000_000
+
+
+LIMITS = SearchLimits()
+
+
+def find_feasible_assignment(instance: Instance, seed: int = 0) -> IntArray | None:
+    """Search for an assignment with ``θ = 1`` at every server.
+
+    Simulated annealing removes the overload, then a descent lowers the cost. The question is a bin-packing problem, so
+    a search without success proves nothing.
+
+    Parameters
+    ----------
+    instance
+        The problem.
+    seed
+        Seed of the annealing.
+
+    Returns
+    -------
+    array or None
+        One server per client; None if the search found no such assignment.
+    """
+    steps = min(LIMITS.steps_per_client * instance.n_clients, LIMITS.most_steps)
+    for attempt in range(LIMITS.restarts if steps < LIMITS.most_steps else 1):
         state = State(instance, nearest_server(instance))
-        random = random_words(seed * RESTARTS + attempt)
-        if _unload(state.arrays, instance.publishers.start, instance.publishers.item, steps, random):
+        random = random_words(seed * LIMITS.restarts + attempt)
+        if _remove_overload(state.arrays, instance.publishers.start, instance.publishers.item, steps, random):
             state.refresh()
-            _descend(state.arrays, MOST_EVALUATIONS)
+            _descend(state.arrays, LIMITS.most_evaluations)
             return state.home
     return None
 
 
 @compiled
-def _unload(s: StateArrays, start: OffsetArray, publisher: IntArray, steps: int, random: Words) -> bool:
-    """Anneal the relative overload down to nothing; tell whether that worked."""
+def _remove_overload(s: StateArrays, start: OffsetArray, publisher: IntArray, steps: int, random: Words) -> bool:
+    """Minimise the total relative overload by simulated annealing. Return whether it became 0."""
     clients = len(s.client)
     moved = np.empty(clients, np.int32)
     origin = np.empty(clients, np.int32)
@@ -48,7 +85,8 @@ def _unload(s: StateArrays, start: OffsetArray, publisher: IntArray, steps: int,
         server = below(random, len(s.server))
         if server == old or s.client[client].first == s.client[client].last:
             continue
-        # A client alone, or everybody at its server who shares one of its topics: storage is freed by whole topics.
+        # The move takes one client, or all publishers of one of its topics at its server. The second kind is needed
+        # because a server's storage load decreases only when a topic leaves it completely.
         count = 1
         moved[0] = client
         if uniform(random) < 0.3:
@@ -64,7 +102,7 @@ def _unload(s: StateArrays, start: OffsetArray, publisher: IntArray, steps: int,
             origin[i] = s.home[moved[i]]
             move_apply(s, moved[i], server)
         change = _overload(s, old) + _overload(s, server) - before
-        # A random threshold rather than exp(): every machine's arithmetic agrees on it, so all find the same.
+        # Acceptance uses a random threshold instead of exp(), whose last bits differ between machines.
         if change > temperature * uniform(random):
             for i in range(count):
                 move_apply(s, moved[i], origin[i])
@@ -83,7 +121,7 @@ def _total_overload(s: StateArrays) -> float:
 
 @compiled
 def _overload(s: StateArrays, l: int) -> float:
-    """Return by what share of its capacities a server is overloaded."""
+    """Return the overload of a server, as the sum of its shares of the two capacities."""
     over = 0.0
     if s.server[l].storage_load > s.server[l].storage_capacity:
         over += (s.server[l].storage_load - s.server[l].storage_capacity) / (s.server[l].storage_capacity + 1e-9)
@@ -94,8 +132,9 @@ def _overload(s: StateArrays, l: int) -> float:
 
 @compiled
 def _descend(s: StateArrays, evaluations: int) -> None:
-    """Move single clients while that lowers the cost and overloads nothing, within a number of evaluated moves."""
-    rounding = max(1e-9, 1e-12 * state_objective(s))  # a gain below this may be none, and the search go round for ever
+    """Move single clients while this lowers the cost without overload, for at most so many evaluated moves."""
+    # A smaller gain may be a rounding error, and the search would not terminate.
+    rounding = max(1e-9, 1e-12 * state_objective(s))
     improved = True
     while improved:
         improved = False

@@ -1,4 +1,4 @@
-"""Instances by family, cell and seed."""
+"""Generation of instances by family, cell and seed."""
 
 import dataclasses
 from collections.abc import Iterator, Mapping, Sequence
@@ -18,12 +18,22 @@ def generate(family_name: str, seed: int = 0, **parameters: Value) -> Instance:
     Parameters
     ----------
     family_name
-        Such as ``paper``; ``relocbench families`` lists them.
+        Name of the family, such as ``paper``; ``relocbench families`` lists all.
     seed
-        Which replicate.
-    parameters
-        Values on the family's axes, or replacements for its defaults (``sigma=10``, ``servers=25``); they must leave
-        one cell.
+        Seed of the instance.
+    **parameters
+        Values of the parameters that vary in the family, or replacements for its defaults (``sigma=10``,
+        ``servers=25``). They must select exactly one cell.
+
+    Returns
+    -------
+    Instance
+        The instance.
+
+    Raises
+    ------
+    InputError
+        If the family or a parameter does not exist, a value is out of range, or several cells remain.
     """
     cells = family(family_name).cells(parameters)
     if len(cells) > 1:
@@ -34,16 +44,16 @@ def generate(family_name: str, seed: int = 0, **parameters: Value) -> Instance:
 
 @dataclass(frozen=True, eq=False)
 class Plan:
-    """Instances that are yet to be built, each by itself: cells of a family times seeds.
+    """A list of instances to build: the cells of a family times seeds. Each can be built independently.
 
     Attributes
     ----------
     cells, seeds
-        Every cell with every seed, cell by cell.
+        The plan contains every cell with every seed, cell by cell.
     graph, places
-        Real people and places, if any.
+        Follower graph and places from files, if given.
     real
-        The names of the files these are from.
+        The names of these files by option (``social``, ``sites``, ``people``).
     """
 
     cells: Sequence[Cell]
@@ -56,14 +66,36 @@ class Plan:
         return len(self.cells) * len(self.seeds)
 
     def name(self, number: int) -> str:
-        """Return what an instance will be called."""
-        cell, seed = self._which(number)
-        # Not the family's own instance: its name and parameters must not say so.
+        """Return the name of an instance of the plan.
+
+        Parameters
+        ----------
+        number
+            Position of the instance in the plan, from 0.
+
+        Returns
+        -------
+        str
+            The name.
+        """
+        cell, seed = self._cell_and_seed(number)
+        # An instance with data from files differs from the family's own instance, so it needs another name.
         return "-".join([cell.name(seed), *(file.partition(".")[0] for file in self.real.values())])
 
     def build(self, number: int) -> Instance:
-        """Build an instance."""
-        cell, seed = self._which(number)
+        """Build an instance of the plan.
+
+        Parameters
+        ----------
+        number
+            Position of the instance in the plan, from 0.
+
+        Returns
+        -------
+        Instance
+            The instance.
+        """
+        cell, seed = self._cell_and_seed(number)
         instance = cell.build(seed, self.graph, self.places)
         if not self.real:
             return instance
@@ -71,7 +103,7 @@ class Plan:
             instance, name=self.name(number), parameters=dict(instance.parameters) | dict(self.real)
         )
 
-    def _which(self, number: int) -> tuple[Cell, int]:
+    def _cell_and_seed(self, number: int) -> tuple[Cell, int]:
         cell, seed = divmod(number, len(self.seeds))
         return self.cells[cell], self.seeds[seed]
 
@@ -85,10 +117,30 @@ def plan(
     sites: Path | None = None,
     people: Path | None = None,
 ) -> Plan:
-    """Plan every chosen cell of a family with every seed.
+    """Plan the instances of all selected cells of a family with every seed.
 
-    ``social`` is an edge list that topics are taken from, ``sites`` and ``people`` are CSV files with the places of
-    servers and clients.
+    Parameters
+    ----------
+    family_name
+        Name of the family.
+    seeds
+        The seeds; None for the family's default number of seeds.
+    parameters
+        Parameter values that select cells or replace defaults, as for :meth:`Family.cells`.
+    social
+        File with an edge list to take the topics from.
+    sites, people
+        CSV files with the places of servers and of clients.
+
+    Returns
+    -------
+    Plan
+        The plan. Files have been read, instances not yet built.
+
+    Raises
+    ------
+    InputError
+        If the family or a parameter does not exist, a file cannot be used, or ``people`` is given without ``sites``.
     """
     if people is not None and sites is None:
         raise InputError("--people", "needs --sites, the places of the servers")
@@ -105,6 +157,19 @@ def plan(
 def generate_many(
     family_name: str, seeds: Sequence[int] | None, parameters: Mapping[str, Value], **real: Path | None
 ) -> tuple[int, Iterator[Instance]]:
-    """Generate what :func:`plan` plans; return how many instances there are and an iterator over them."""
+    """Generate the instances of :func:`plan`.
+
+    Parameters
+    ----------
+    family_name, seeds, parameters
+        As for :func:`plan`.
+    **real
+        The files ``social``, ``sites`` and ``people`` of :func:`plan`.
+
+    Returns
+    -------
+    tuple of int and iterator
+        The number of instances, and an iterator that builds them one by one.
+    """
     planned = plan(family_name, seeds, parameters, **real)
     return len(planned), map(planned.build, range(len(planned)))

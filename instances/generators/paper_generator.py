@@ -1,7 +1,9 @@
-"""The paper's generator: clients scattered around the centres of their topics, servers on a grid."""
+"""The paper's generator: clients lie around the centres of their topics in a square area, servers stand on a grid."""
 
 import math
+from collections.abc import Collection
 from dataclasses import asdict, dataclass, fields
+from typing import ClassVar
 
 import numpy as np
 
@@ -9,42 +11,46 @@ from relocbench.instances.checks import LARGEST_SERVER_COUNT
 from relocbench.instances.errors import InputError, shown
 from relocbench.instances.files.follower_graph import FollowerGraph, synthetic_follower_graph
 from relocbench.instances.files.places import Places, snap
-from relocbench.instances.generators.topics_from_graph import arrange
+from relocbench.instances.generators.generator import Generator, Streams
+from relocbench.instances.generators.topics_from_graph import topics_from_graph
 from relocbench.instances.instance import Instance
 from relocbench.instances.kernels.ragged import FloatArray, Ragged
 
-# How much wider than the field its Gaussians may be.
+# Largest standard deviation of the Gaussians, as a multiple of the shorter side of the area.
 LARGEST_SPREAD = 20
 
-# What changes no position: instances that differ in these alone have the same map.
-PLACELESS = ("spool_per_member", "storage", "compute", "cloud_delay", "delay_per_km")
+# Parameters that affect no position. Instances that differ only in these have the same map.
+PARAMETERS_WITHOUT_POSITION = ("spool_per_member", "storage", "compute", "cloud_delay", "delay_per_km")
 
 
 @dataclass(frozen=True, kw_only=True)
-class PaperParameters:
-    """What the paper's generator is told; defaults are the paper's performance evaluation.
+class PaperParameters(Generator):
+    """Parameters of the paper's generator. The defaults are those of the paper's performance evaluation.
 
     Attributes
     ----------
     topics, servers
         ``N`` and ``L``.
     servers_at
-        ``grid``, ``random``, or ``auto``: a grid when ``servers`` is a square, else random.
+        ``grid``, ``random``, or ``auto``: a grid if ``servers`` is a square number, else random.
     sigma
-        Standard deviation of a topic's members around its centre, km.
+        Standard deviation ``σ`` of a topic's members around its centre, in km.
     spool_per_member
-        ``p``: a topic's spool is ``p·|C_n|``.
+        ``p``; the spool of topic ``n`` is ``u_n = p·|C_n|``.
     storage, compute
         ``A`` and ``B`` of every server.
     cloud_delay, delay_per_km
         ``dC`` in ms, ``γ`` in ms per km.
     field_km
-        Side of the square field.
+        Side of the square area, in km.
     min_topic_size, max_topic_size
-        Which rows of the follower graph become topics, by number of members.
+        Least and largest number of members of a topic. Other rows of the follower graph are not used.
     max_topics_per_client
-        1 makes the topics disjoint.
+        Largest number of topics of a client. With 1 the topics are disjoint.
     """
+
+    accepts_graph: ClassVar[bool] = True
+    accepts_places: ClassVar[bool] = True
 
     topics: int = 64
     servers: int = 16
@@ -86,12 +92,34 @@ class PaperParameters:
         if self.field_km <= 0:
             raise InputError("field_km", f"expected more than 0, got {self.field_km}")
 
+    @property
+    def without_effect_on_positions(self) -> Collection[str]:
+        """Spool, capacities and delays; for servers on a grid also ``servers_at``, since auto and grid agree then."""
+        return (*PARAMETERS_WITHOUT_POSITION, "servers_at") if self.on_grid else PARAMETERS_WITHOUT_POSITION
+
+    def build(self, streams: Streams, graph: FollowerGraph | None = None, places: Places | None = None) -> Instance:
+        """Build one instance; see :func:`generate_paper`.
+
+        Parameters
+        ----------
+        streams, graph, places
+            As for every generator.
+
+        Returns
+        -------
+        Instance
+            The instance.
+        """
+        # The members of the topics are the same in every cell of a family, so that cells can be compared seed by seed.
+        members, positions = streams.of_family("members"), streams.of_cell("field")
+        return generate_paper(self, members=members, positions=positions, graph=graph, places=places)
+
 
 def generate_paper(
     parameters: PaperParameters,
     *,
     members: np.random.Generator,
-    field: np.random.Generator,
+    positions: np.random.Generator,
     name: str = "",
     graph: FollowerGraph | None = None,
     places: Places | None = None,
@@ -101,17 +129,27 @@ def generate_paper(
     Parameters
     ----------
     parameters
-        Sizes, capacities, delays.
+        Sizes, capacities and delays.
     members
-        Random stream for who is in which topic.
-    field
-        Random stream for positions.
+        Random stream for the members of the topics.
+    positions
+        Random stream for the positions of servers and clients.
     name
-        Of the instance.
+        Name of the instance.
     graph
-        A follower graph to take the topics from; by default a synthetic one.
+        Follower graph to take the topics from. The default is a synthetic graph.
     places
-        Real sites for servers and perhaps clients; by default the square field.
+        Real sites of servers and, optionally, clients. The default is a square area.
+
+    Returns
+    -------
+    Instance
+        The instance, in which every member of a topic publishes and subscribes.
+
+    Raises
+    ------
+    InputError
+        If the graph has too few topics, the places too few sites, or ``sigma`` is too large for the area.
     """
     sizes = {
         "topics": parameters.topics,
@@ -119,14 +157,14 @@ def generate_paper(
         "max_size": parameters.max_topic_size,
         "max_topics_per_client": parameters.max_topics_per_client,
     }
-    topics = arrange(graph or synthetic_follower_graph(members, **sizes), members, **sizes)
+    topics = topics_from_graph(graph or synthetic_follower_graph(members, **sizes), members, **sizes)
     if places is None:
         low, high = np.zeros(2), np.full(2, parameters.field_km)
-        server_at = place_servers(parameters, field)
+        server_at = place_servers(parameters, positions)
     else:
         low, high = places.bounds()
-        server_at = places.choose_servers(parameters.servers, field)
-    client_at = scatter(topics, parameters.sigma, low, high, field)
+        server_at = places.choose_servers(parameters.servers, positions)
+    client_at = scatter(topics, parameters.sigma, low, high, positions)
     if places is not None and places.clients is not None:
         client_at = snap(client_at, places.clients)
     return Instance(
@@ -151,13 +189,37 @@ def generate_paper(
 
 
 def scatter(topics: Ragged, sigma: float, low: FloatArray, high: FloatArray, rng: np.random.Generator) -> FloatArray:
-    """Return a position for each client: Gaussian around the centre of its first topic, redrawn until in the field."""
+    """Draw the position of each client from a Gaussian around the centre of its first topic.
+
+    Centres are uniform in the area. A position outside the area is drawn again.
+
+    Parameters
+    ----------
+    topics
+        For each topic its clients.
+    sigma
+        Standard deviation of the Gaussian, in km.
+    low, high
+        Lower left and upper right corner of the area.
+    rng
+        Random stream.
+
+    Returns
+    -------
+    array of shape (clients, 2)
+        The positions in km, rounded to the millimetre.
+
+    Raises
+    ------
+    InputError
+        If ``sigma`` exceeds ``LARGEST_SPREAD`` times the shorter side of the area.
+    """
     shorter = float((high - low).min())
     if sigma > LARGEST_SPREAD * shorter:
-        # Beyond, next to no draw falls inside, and those that do are as good as uniform.
+        # With a larger sigma almost no draw falls inside the area, and those that do are practically uniform.
         raise InputError("sigma", f"expected at most {LARGEST_SPREAD} times the field's {shorter:g} km, got {sigma:g}")
     centre = low + (high - low) * rng.random((len(topics), 2))
-    # Written backwards, so that the first topic of a client is what stays.
+    # Later assignments overwrite earlier ones, so the reversed order leaves the first topic of each client.
     first_topic = np.empty(topics.item.max() + 1, np.int64)
     first_topic[topics.item[::-1]] = topics.owner()[::-1]
     around = centre[first_topic]
@@ -171,12 +233,38 @@ def scatter(topics: Ragged, sigma: float, low: FloatArray, high: FloatArray, rng
 
 
 def to_millimetres(at: FloatArray) -> FloatArray:
-    """Return positions rounded to 10⁻⁶ km, so that a last bit that differs between machines' log() is not kept."""
+    """Round positions to 10⁻⁶ km.
+
+    The last bits of log() differ between machines; rounding makes the positions equal everywhere.
+
+    Parameters
+    ----------
+    at
+        Positions in km.
+
+    Returns
+    -------
+    array
+        The rounded positions.
+    """
     return np.round(at, 6)
 
 
 def place_servers(parameters: PaperParameters, rng: np.random.Generator) -> FloatArray:
-    """Return the positions of the servers: in the middle of the squares of a grid, or anywhere."""
+    """Return the positions of the servers: the centres of the squares of a grid, or uniform in the area.
+
+    Parameters
+    ----------
+    parameters
+        Number of servers, their arrangement and the side of the area.
+    rng
+        Random stream; not used for a grid.
+
+    Returns
+    -------
+    array of shape (servers, 2)
+        The positions in km.
+    """
     if parameters.on_grid:
         side = math.isqrt(parameters.servers)
         step = (np.arange(side) + 0.5) * (parameters.field_km / side)

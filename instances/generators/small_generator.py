@@ -1,4 +1,4 @@
-"""Small instances with a given number of clients, in a chosen regime and shape."""
+"""The generator of small instances with a given number of clients, regime and shape."""
 
 import dataclasses
 import math
@@ -9,6 +9,9 @@ import numpy as np
 
 from relocbench.instances.errors import InputError
 from relocbench.instances.evaluation import evaluate
+from relocbench.instances.files.follower_graph import FollowerGraph
+from relocbench.instances.files.places import Places
+from relocbench.instances.generators.generator import Generator, Streams
 from relocbench.instances.generators.paper_generator import scatter, to_millimetres
 from relocbench.instances.generators.regimes import classify
 from relocbench.instances.instance import Instance
@@ -17,22 +20,23 @@ from relocbench.instances.nearest_server import nearest_server
 
 REGIMES = ("loose", "scarce", "overloaded")
 SHAPES = ("plain", "roles", "single", "asymmetric", "near-cloud")
+# An instance is drawn at most this many times before its regime is declared unreachable.
 ATTEMPTS = 500
 
 
 @dataclass(frozen=True, kw_only=True)
-class SmallParameters:
-    """What a small instance is made from.
+class SmallParameters(Generator):
+    """Parameters of the generator of small instances.
 
     Attributes
     ----------
     clients, servers
-        ``M`` and ``L``; 0 draws 4–7 clients and 2–4 servers.
+        ``M`` and ``L``. With 0 the number is random: 4 to 7 clients, 2 to 4 servers.
     regime
-        ``loose``, ``scarce`` or ``overloaded``, as :mod:`instances.generators.regimes` defines them.
+        ``loose``, ``scarce`` or ``overloaded``, as defined in :mod:`instances.generators.regimes`.
     shape
-        ``plain``: everybody publishes and subscribes. ``roles``: publishers ≠ subscribers. ``single``: some topics have
-        one member. ``asymmetric``: explicit delays, no metric. ``near-cloud``: ``2·dC < max dS``.
+        ``plain``: every member publishes and subscribes. ``roles``: publishers and subscribers differ. ``single``: some
+        topics have one member. ``asymmetric``: explicit delays that form no metric. ``near-cloud``: ``2·dC < max dS``.
     sigma, spool_per_member, cloud_delay, delay_per_km, field_km
         As in :class:`instances.generators.paper_generator.PaperParameters`.
     equal_servers
@@ -63,9 +67,47 @@ class SmallParameters:
             if not 0 < getattr(self, name) <= 1e6:
                 raise InputError(name, f"expected a number above 0 and up to 1e6, got {getattr(self, name)}")
 
+    def build(self, streams: Streams, graph: FollowerGraph | None = None, places: Places | None = None) -> Instance:
+        """Build one instance; see :func:`generate_small`.
+
+        Parameters
+        ----------
+        streams, graph, places
+            As for every generator; graph and places are not used.
+
+        Returns
+        -------
+        Instance
+            The instance.
+        """
+        return generate_small(self, streams.of_cell("field"))
+
 
 def generate_small(parameters: SmallParameters, rng: np.random.Generator, name: str = "") -> Instance:
-    """Generate one small instance; it is drawn anew until its regime is the one asked for, by check."""
+    """Generate one small instance.
+
+    Instances are drawn until :func:`instances.generators.regimes.classify` confirms the requested regime.
+
+    Parameters
+    ----------
+    parameters
+        Sizes, regime, shape and delays.
+    rng
+        Random stream.
+    name
+        Name of the instance.
+
+    Returns
+    -------
+    Instance
+        The instance. If it is scarce and the cloud is far, it has an assignment without overload that costs less than
+        the nearest servers.
+
+    Raises
+    ------
+    InputError
+        If ``ATTEMPTS`` draws give no instance of the regime.
+    """
     for _ in range(ATTEMPTS):
         instance = _with_capacities(_draw(parameters, rng, name), parameters, rng)
         if instance is not None and _in_regime(instance, parameters.regime):
@@ -79,14 +121,15 @@ def _in_regime(instance: Instance, wanted: str) -> bool:
     if regime.kind != wanted:
         return False
     if regime.kind == "scarce" and instance.cloud_is_far:
-        # The assignment that fits is to be a good one; but with a near cloud overload may be the better choice.
+        # An assignment without overload must pay off. With a near cloud this is not required, because overload may be
+        # the better choice there.
         assert regime.witness is not None
         return evaluate(instance, regime.witness).objective < evaluate(instance, nearest_server(instance)).objective
     return True
 
 
 def _draw(parameters: SmallParameters, rng: np.random.Generator, name: str) -> Instance:
-    """Draw everything but the capacities."""
+    """Draw everything except the capacities, which stay 0."""
     clients = parameters.clients or int(rng.integers(4, 8))
     servers = parameters.servers or int(rng.integers(2, 5))
     topics = _topics(clients, rng)
@@ -121,17 +164,17 @@ def _draw(parameters: SmallParameters, rng: np.random.Generator, name: str) -> I
         return dataclasses.replace(instance, client_server_delay=to_home, server_server_delay=between)
     if parameters.shape == "near-cloud":
         near = float(instance.server_delay.max()) * rng.uniform(0.1, 0.4)
-        made = dict(instance.parameters) | {"cloud_delay": near}
-        return dataclasses.replace(instance, cloud_delay=near, parameters=made)
+        changed = dict(instance.parameters) | {"cloud_delay": near}
+        return dataclasses.replace(instance, cloud_delay=near, parameters=changed)
     return instance
 
 
 def _topics(clients: int, rng: np.random.Generator) -> list[list[int]]:
-    """Deal every client into one topic, then some into a second or third; about four members a topic."""
+    """Assign every client to one topic, then some clients to further ones; a topic has about four members."""
     count = max(2, round(clients / 3))
     topics: list[list[int]] = [[] for _ in range(count)]
     for position, client in enumerate(rng.permutation(clients)):
-        # The first round gives every topic a member, later ones fall where they may.
+        # The first clients give every topic a member; the topic of each later client is random.
         topics[position if position < count else int(rng.integers(count))].append(int(client))
     for client in rng.integers(clients, size=(clients + 1) // 2):
         chosen = int(rng.integers(count))
@@ -141,7 +184,7 @@ def _topics(clients: int, rng: np.random.Generator) -> list[list[int]]:
 
 
 def _roles(topics: list[list[int]], rng: np.random.Generator) -> tuple[list[list[int]], list[list[int]]]:
-    """Make each member a publisher, a subscriber or both; every topic keeps one of each kind."""
+    """Make each member a publisher, a subscriber or both; every topic has at least one of each kind."""
     publishers, subscribers = [], []
     for topic in topics:
         role = rng.integers(1, 4, size=len(topic))
@@ -153,24 +196,24 @@ def _roles(topics: list[list[int]], rng: np.random.Generator) -> tuple[list[list
 
 
 def _with_capacities(instance: Instance, parameters: SmallParameters, rng: np.random.Generator) -> Instance | None:
-    """Return the instance with capacities for its regime; None where none of those tried will do."""
+    """Return the instance with capacities for its regime; None if no capacities that were tried give the regime."""
     storage, compute = instance.total_spool, instance.total_compute
     spread = np.ones(instance.n_servers) if parameters.equal_servers else rng.uniform(0.6, 1.4, instance.n_servers)
     share = spread / spread.sum()
 
-    def having(a: FloatArray, b: FloatArray, rounded: Callable[[float], int]) -> Instance:
+    def with_capacities(a: FloatArray, b: FloatArray, rounded: Callable[[float], int]) -> Instance:
         whole = [np.array([max(1, rounded(value)) for value in values], np.float64) for values in (a, b)]
         return dataclasses.replace(instance, storage_capacity=whole[0], compute_capacity=whole[1])
 
     if parameters.regime == "loose":
-        return having(storage * spread / spread.min(), compute * spread / spread.min(), math.ceil)
+        return with_capacities(storage * spread / spread.min(), compute * spread / spread.min(), math.ceil)
     if parameters.regime == "overloaded":
-        # One resource, the other or both fall short; the one that does not is still tight.
+        # Storage, compute or both are insufficient; a sufficient one is still tight. Loads are per unit of capacity.
         short = rng.integers(1, 4)
-        excess = [rng.uniform(1.1, 1.5) if short & bit else rng.uniform(0.5, 0.8) for bit in (1, 2)]
-        return having(storage * share / excess[0], compute * share / excess[1], math.floor)
+        load = [rng.uniform(1.1, 1.5) if short & bit else rng.uniform(0.5, 0.8) for bit in (1, 2)]
+        return with_capacities(storage * share / load[0], compute * share / load[1], math.floor)
     for slack in (1.05, 1.15, 1.3, 1.5, 1.75, 2.0, 2.5, 3.0):
-        candidate = having(slack * storage * share, slack * compute * share, math.ceil)
+        candidate = with_capacities(slack * storage * share, slack * compute * share, math.ceil)
         kind = classify(candidate).kind
         if kind == "scarce":
             return candidate

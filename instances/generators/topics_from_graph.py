@@ -1,4 +1,4 @@
-"""Topics from a follower graph: each chosen follower and its followees."""
+"""Topics from a follower graph: a topic consists of one follower and its followees."""
 
 import numpy as np
 import numpy.typing as npt
@@ -9,7 +9,7 @@ from relocbench.instances.kernels.compiled import compiled
 from relocbench.instances.kernels.ragged import OffsetArray, Ragged
 
 
-def arrange(
+def topics_from_graph(
     graph: FollowerGraph,
     rng: np.random.Generator,
     *,
@@ -18,17 +18,35 @@ def arrange(
     max_size: int,
     max_topics_per_client: int,
 ) -> Ragged:
-    """Group the edges by follower and take ``topics`` of the rows at random.
+    """Group the edges by follower and choose topics among these rows at random.
 
-    A topic's members are the follower, then its followees by id. Rows whose size is out of range are passed over. A
-    client that is in ``max_topics_per_client`` topics already is left out of later ones; a row that this leaves with
-    fewer than ``min_size`` members is passed over too. Clients are numbered in the order in which the topics first name
-    them, so the result does not depend on the order of the edges.
+    The members of a topic are the follower, then its followees by ascending id. A client that is already in
+    ``max_topics_per_client`` topics is left out of later rows. Clients are numbered in the order of their first
+    appearance in the topics, so the result does not depend on the order of the edges.
+
+    Parameters
+    ----------
+    graph
+        The follower graph.
+    rng
+        Random stream for the order of the rows.
+    topics
+        Number of topics to choose.
+    min_size, max_size
+        Least and largest number of members. Rows of another size are skipped, and so are rows that keep fewer than
+        ``min_size`` members after clients were left out.
+    max_topics_per_client
+        Largest number of topics of a client.
 
     Returns
     -------
     Ragged
         For each topic its clients.
+
+    Raises
+    ------
+    InputError
+        If the graph does not have enough rows that qualify.
     """
     row_id, start, member = graph.rows
     size = np.diff(start)
@@ -58,7 +76,7 @@ def _choose(
     min_size: int,
     max_topics_per_client: int,
 ) -> tuple[OffsetArray, npt.NDArray[np.int64]]:
-    """Take rows in the given order until there are enough, leaving out users that are in enough topics."""
+    """Take rows in the given order until there are enough, without users that have reached their number of topics."""
     in_topics = np.zeros(users, np.int64)
     chosen_start = np.zeros(topics + 1, np.int64)
     chosen = np.empty(len(user), np.int64)

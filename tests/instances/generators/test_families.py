@@ -20,14 +20,14 @@ for name in sys.argv[1:]:
 """
 
 
-def test_families_are_those_of_the_papers_studies_and_our_own():
+def test_the_registry_has_the_papers_families_and_the_small_ones():
     assert list(FAMILIES) == ["paper", "paper-spooler", "paper-clusters", "preliminary", "tiny", "small"]
     assert [cell.varied["sigma"] for cell in FAMILIES["paper"].cells()] == [1, 5, 10, 15, 20]
     with pytest.raises(InputError, match=r"family: expected one of paper, .*, got 'papper'"):
         family("papper")
 
 
-def test_another_process_and_another_order_build_the_same_bytes():
+def test_instances_are_equal_in_another_process_and_order():
     names = list(FAMILIES)
     output = subprocess.run(
         [sys.executable, "-c", PRINT_HASHES, *names], capture_output=True, text=True, check=True
@@ -42,7 +42,7 @@ def test_another_process_and_another_order_build_the_same_bytes():
     assert here == elsewhere
 
 
-def test_the_same_family_twice_is_the_same_file(tmp_path):
+def test_equal_families_give_equal_files(tmp_path):
     for copy in ("a", "b"):
         instances = [cell.build(seed) for cell in FAMILIES["tiny"].cells() for seed in range(2)]
         write_rows(instances, tmp_path / f"{copy}.parquet")
@@ -62,8 +62,8 @@ def test_the_same_family_twice_is_the_same_file(tmp_path):
         ("small", {"regime": "scarce", "clients": 20}, "e3e7bc581b1a377a"),
     ],
 )
-def test_instances_are_what_they_have_always_been(name, overrides, start):
-    # A change here means that published results can no longer be reproduced from family, cell and seed.
+def test_hashes_of_instances_never_change(name, overrides, start):
+    # After a change here, published results can no longer be reproduced from family, cell and seed.
     cells = FAMILIES[name].cells(overrides)
     assert len(cells) == 1
     assert cells[0].build(3).hash[:16] == start
@@ -74,7 +74,7 @@ def test_seeds_and_cells_differ():
     assert len(set(hashes)) == len(hashes)
 
 
-def test_a_new_cell_changes_no_other_instance():
+def test_a_new_cell_does_not_change_other_instances():
     alone = FAMILIES["paper"].cells({"sigma": 7})[0]
     assert alone.varied == {"sigma": 7.0}
     assert alone.name(3) == "paper-s7-3"
@@ -82,13 +82,13 @@ def test_a_new_cell_changes_no_other_instance():
     assert on_grid.hash == FAMILIES["paper"].cells()[2].build(3).hash
 
 
-def test_who_is_in_which_topic_is_the_same_for_every_spread():
+def test_topics_have_the_same_members_for_every_spread():
     first, last = (FAMILIES["paper"].cells({"sigma": sigma})[0].build(4) for sigma in (1, 20))
     assert first.publishers.item.tolist() == last.publishers.item.tolist()
     assert first.client_x.tolist() != last.client_x.tolist()
 
 
-def test_the_number_of_clusters_names_a_cell_but_makes_no_other_instance():
+def test_the_number_of_clusters_changes_the_name_but_not_the_instance():
     cells = FAMILIES["paper-clusters"].cells({"sigma": 5})
     built = [cell.build(0) for cell in cells]
     assert [instance.parameters["clusters"] for instance in built] == [1, 2, 4, 8, 16]
@@ -119,7 +119,7 @@ def test_tiny_is_enumerable_and_has_every_shape():
                 assert instance.publishers.item.tolist() != instance.subscribers.item.tolist()
 
 
-def test_overrides_replace_defaults_and_are_named():
+def test_overrides_replace_defaults_and_are_part_of_the_name():
     cell = FAMILIES["paper"].cells({"sigma": 5, "servers": 25, "cloud_delay": 3})[0]
     instance = cell.build(0)
     assert (instance.n_servers, instance.cloud_delay) == (25, 3)
@@ -134,15 +134,15 @@ def test_overrides_replace_defaults_and_are_named():
         FAMILIES["tiny"].cells()[0].build(0, graph=object())
 
 
-def test_cells_that_move_nothing_share_the_map():
+def test_cells_that_differ_in_no_position_parameter_share_the_map():
     first, last = (FAMILIES["paper-spooler"].cells({"spool_per_member": p})[0].build(1) for p in (1, 6))
     assert first.client_x.tolist() == last.client_x.tolist()
     assert last.spool.tolist() == (6 * first.spool).tolist()
-    by_any_name = [FAMILIES["paper"].cells({"sigma": 5, "servers_at": at})[0].build(0).hash for at in ("auto", "grid")]
-    assert by_any_name[0] == by_any_name[1]
+    auto, grid = (FAMILIES["paper"].cells({"sigma": 5, "servers_at": at})[0].build(0).hash for at in ("auto", "grid"))
+    assert auto == grid
 
 
-def test_equal_seeds_are_one_seed_and_other_things_none():
+def test_seeds_of_any_integer_type_are_equal_and_other_values_are_rejected():
     cell = FAMILIES["paper"].cells({"sigma": 5})[0]
     assert cell.build(np.int64(1)).hash == cell.build(1).hash
     for seed in (True, 1.0, -1, "1"):
@@ -150,7 +150,7 @@ def test_equal_seeds_are_one_seed_and_other_things_none():
             cell.build(seed)
 
 
-def test_truth_values_and_whole_numbers_are_read_as_such():
+def test_overrides_are_converted_to_the_types_of_their_parameters():
     unequal = FAMILIES["small"].cells({"regime": "loose", "clients": 10, "equal_servers": "false"})[0].build(0)
     assert len(set(unequal.storage_capacity.tolist())) > 1
     for name, value in (("topics", 10.7), ("topics", True), ("servers", "few")):
@@ -158,7 +158,6 @@ def test_truth_values_and_whole_numbers_are_read_as_such():
             FAMILIES["paper"].cells({name: value})
 
 
-def test_parameters_tell_how_an_instance_was_made():
-    instance = FAMILIES["small"].cells({"regime": "overloaded", "clients": 15})[0].build(2)
-    told = instance.parameters
-    assert (told["family"], told["seed"], told["regime"], told["clients"]) == ("small", 2, "overloaded", 15)
+def test_an_instance_carries_its_parameters():
+    found = FAMILIES["small"].cells({"regime": "overloaded", "clients": 15})[0].build(2).parameters
+    assert (found["family"], found["seed"], found["regime"], found["clients"]) == ("small", 2, "overloaded", 15)

@@ -29,7 +29,7 @@ def test_paper_instances_have_the_papers_numbers(seed):
         assert coordinates.max() <= 25
 
 
-def test_square_numbers_of_servers_stand_on_a_grid():
+def test_a_square_number_of_servers_forms_a_grid():
     grid = sorted(zip(paper().server_x.tolist(), paper().server_y.tolist(), strict=True))
     steps = [3.125, 9.375, 15.625, 21.875]
     assert grid == [(x, y) for x in steps for y in steps]
@@ -47,7 +47,7 @@ def test_members_lie_around_the_centre_of_their_first_topic():
     assert np.linalg.norm(at[0] - first.mean(axis=0)) < 12 < np.linalg.norm(at[0] - second.mean(axis=0))
 
 
-def test_with_one_topic_a_client_topics_are_disjoint():
+def test_topics_are_disjoint_if_clients_have_one_topic():
     assert paper(max_topics_per_client=1).topics.sizes.max() == 1
 
 
@@ -63,13 +63,13 @@ def test_with_one_topic_a_client_topics_are_disjoint():
         ({"field_km": 0.0}, "field_km: expected more than 0, got 0.0"),
     ],
 )
-def test_impossible_settings_are_refused_by_name(setting, problem):
+def test_impossible_parameters_are_rejected_by_name(setting, problem):
     with pytest.raises(InputError) as caught:
         PaperParameters(**setting)
     assert str(caught.value) == problem
 
 
-def test_a_spread_that_would_never_end_is_refused():
+def test_a_spread_far_beyond_the_area_is_rejected():
     with pytest.raises(InputError, match="sigma: expected at most 20 times the field's 25 km, got 1e"):
         paper(sigma=1e6)
     line = Places(np.array([[0.0, 0.0], [9.0, 0.0]]))
@@ -77,6 +77,6 @@ def test_a_spread_that_would_never_end_is_refused():
         FAMILIES["paper"].cells({"sigma": 5, "servers": 2})[0].build(0, places=line)
 
 
-def test_zero_spread_puts_members_on_their_centre():
-    instance = generate_paper(PaperParameters(sigma=0.0, topics=3), members=stream("m"), field=stream("f"))
+def test_without_spread_all_members_are_at_the_centre():
+    instance = generate_paper(PaperParameters(sigma=0.0, topics=3), members=stream("m"), positions=stream("f"))
     assert len(set(zip(instance.client_x.tolist(), instance.client_y.tolist(), strict=True))) <= 3

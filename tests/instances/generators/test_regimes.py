@@ -20,7 +20,7 @@ ENUMERABLE = [seed for seed in range(160) if random_instance(seed).n_servers ** 
 
 
 @pytest.mark.parametrize("seed", ENUMERABLE)
-def test_what_is_said_of_an_instance_holds_for_all_its_assignments(seed):
+def test_the_regime_holds_for_all_assignments(seed):
     instance = random_instance(seed)
     regime = classify(instance)
     least = least_theta_of_every_assignment(instance)
@@ -35,9 +35,9 @@ def test_what_is_said_of_an_instance_holds_for_all_its_assignments(seed):
         assert regime.kind == "undecided"
 
 
-def test_every_kind_can_be_told():
-    told = {classify(random_instance(seed)).kind for seed in range(200)}
-    assert {"loose", "ample", "scarce", "overloaded"} <= told
+def test_every_regime_occurs():
+    kinds = {classify(random_instance(seed)).kind for seed in range(200)}
+    assert {"loose", "ample", "scarce", "overloaded"} <= kinds
 
 
 @pytest.mark.parametrize(
@@ -48,14 +48,14 @@ def test_every_kind_can_be_told():
         ({"storage_capacity": [10.0, 13.0]}, "client 2 needs 14 by itself, no server has more than 13"),
     ],
 )
-def test_overload_is_proved_by_a_sum_or_by_one_client(change, reason):
+def test_overload_is_proved_by_a_total_or_by_one_client(change, reason):
     regime = classify(dataclasses.replace(worked_example(), **change))
     assert (regime.kind, regime.reason) == ("overloaded", reason)
 
 
 @pytest.mark.parametrize("seed", range(150))
-def test_regimes_hold_for_spools_that_are_no_whole_numbers(seed):
-    # Tenths do not add up exactly; what is said must be true of what the evaluator computes.
+def test_regimes_hold_for_fractional_spools(seed):
+    # Sums of tenths are rounded; the regime must be true for the rounded sums of the evaluator.
     rng = np.random.default_rng(seed)
     instance = random_instance(seed, ("tight", "euclid", "far", "same"))
     spool = rng.integers(1, 9, instance.n_topics) / 10
@@ -73,7 +73,7 @@ def test_regimes_hold_for_spools_that_are_no_whole_numbers(seed):
 
 
 @pytest.mark.parametrize("family", ["tiny", "small"])
-def test_families_are_in_the_regime_they_name(family):
+def test_instances_of_families_have_the_stated_regime(family):
     for cell in FAMILIES[family].cells():
         for seed in range(3):
             instance = cell.build(seed)
@@ -84,12 +84,16 @@ def test_tiny_regimes_hold_for_every_assignment():
     for cell in FAMILIES["tiny"].cells():
         instance = cell.build(0)
         least = least_theta_of_every_assignment(instance)
-        fits = [theta == 1 for theta in least]
-        wanted = {"loose": all(fits), "scarce": any(fits) and not all(fits), "overloaded": not any(fits)}
-        assert wanted[cell.varied["regime"]], instance.name
+        feasible = [theta == 1 for theta in least]
+        holds = {
+            "loose": all(feasible),
+            "scarce": any(feasible) and not all(feasible),
+            "overloaded": not any(feasible),
+        }
+        assert holds[cell.varied["regime"]], instance.name
 
 
-def test_scarce_instances_have_a_fitting_assignment_cheaper_than_the_nearest_servers():
+def test_in_scarce_instances_an_assignment_without_overload_beats_the_nearest_servers():
     for cell in FAMILIES["small"].cells({"regime": "scarce"}):
         instance = cell.build(1)
         regime = classify(instance)
