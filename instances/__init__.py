@@ -1,1 +1,1 @@
-"""The problem: data model, delay model, generators, families, files. Imports no other room."""
+"""The problem: data model, evaluators, generators, families, files and library. Imports no other part of relocbench."""

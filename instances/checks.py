@@ -1,4 +1,4 @@
-"""What a field of an instance may hold; every refusal names the field and what is expected."""
+"""Checks of the fields of an instance. Every error names the field and the expected value."""
 
 import json
 from collections.abc import Mapping
@@ -9,29 +9,65 @@ import numpy as np
 from relocbench.instances.errors import InputError, reason, shown
 from relocbench.instances.kernels.ragged import FloatArray, Ragged, frozen
 
-# Bounds on magnitudes, far beyond any network, so that no sum or square of input values can overflow.
+# Bounds on magnitudes. They are far beyond any real network and ensure that no sum or square of input values overflows.
 LARGEST_COORDINATE = 1e9
 LARGEST_DELAY = 1e12
 LARGEST_CAPACITY = 1e15
 LARGEST_SPOOL = 1e12
 
-# All pairs of servers have a delay in memory (200 MB at this number), whether or not the file spells them out.
+# The delays of all pairs of servers are kept in memory (200 MB at this number), even if the file does not list them.
 LARGEST_SERVER_COUNT = 5_000
 
 
 def text(label: str, value: object) -> str:
-    """Return text that every file and terminal can take."""
+    """Check that a value is text that can be encoded as UTF-8.
+
+    Parameters
+    ----------
+    label
+        Name of the field for error messages.
+    value
+        The value.
+
+    Returns
+    -------
+    str
+        The text.
+
+    Raises
+    ------
+    InputError
+        If it is not text or contains a surrogate.
+    """
     if not isinstance(value, str):
         raise InputError(label, f"expected text, got {shown(value)}")
     try:
         value.encode()
-    except UnicodeEncodeError as error:  # JSON can spell one half of a pair of surrogates
+    except UnicodeEncodeError as error:  # JSON can contain one half of a surrogate pair
         raise InputError(label, f"expected Unicode text, got the surrogate {shown(value[error.start])}") from error
     return value
 
 
 def scalar(label: str, value: object) -> float:
-    """Return one delay as a float."""
+    """Check one delay and return it as a float.
+
+    Parameters
+    ----------
+    label
+        Name of the field for error messages.
+    value
+        The value.
+
+    Returns
+    -------
+    float
+        The delay.
+
+    Raises
+    ------
+    InputError
+        If it is not a number from 0 to ``LARGEST_DELAY``.
+    """
     array = _numbers(label, value)
     if array.ndim:
         raise InputError(label, f"expected a number, got {shown(value)}")
@@ -44,7 +80,31 @@ def scalar(label: str, value: object) -> float:
 def column(
     label: str, values: object, length: int | None, low: float, high: float, entry: str | None = None
 ) -> FloatArray:
-    """Return a list of numbers between ``low`` and ``high`` as a read-only array."""
+    """Check a list of numbers and return it as a read-only array.
+
+    Parameters
+    ----------
+    label
+        Name of the field for error messages.
+    values
+        The numbers.
+    length
+        Expected number of entries; None for any.
+    low, high
+        Least and largest permitted number.
+    entry
+        Name of a single entry for error messages, with ``{}`` for its index; by default ``label[{}]``.
+
+    Returns
+    -------
+    array
+        A copy in float64.
+
+    Raises
+    ------
+    InputError
+        If length, type or range are wrong.
+    """
     array = _numbers(label, values)
     if array.ndim != 1 or (length is not None and len(array) != length):
         wanted = "numbers" if length is None else f"{length} numbers"
@@ -55,7 +115,27 @@ def column(
 
 
 def matrix(label: str, values: object, rows: int, columns: int) -> FloatArray:
-    """Return a matrix of delays as a read-only array."""
+    """Check a matrix of delays and return it as a read-only array.
+
+    Parameters
+    ----------
+    label
+        Name of the field for error messages.
+    values
+        The delays.
+    rows, columns
+        Expected shape.
+
+    Returns
+    -------
+    array
+        A copy in float64.
+
+    Raises
+    ------
+    InputError
+        If shape, type or range are wrong.
+    """
     array = _numbers(label, values)
     if array.shape != (rows, columns):
         raise InputError(label, f"expected {rows} rows of {columns} numbers, got shape {array.shape}")
@@ -74,16 +154,31 @@ def _numbers(label: str, values: object) -> FloatArray:
 
 
 def _check_range(entry: str, array: FloatArray, low: float, high: float) -> None:
-    fine = (array >= low) & (array <= high)
-    if not fine.all():
-        where = tuple(int(i) for i in np.argwhere(~fine)[0])
+    inside = (array >= low) & (array <= high)
+    if not inside.all():
+        where = tuple(int(i) for i in np.argwhere(~inside)[0])
         raise InputError(
             entry.format(*where), f"expected a number from {low:g} to {high:g}, got {shown(float(array[where]))}"
         )
 
 
 def check_members(kind: str, groups: Ragged, clients: int) -> None:
-    """Refuse clients that do not exist or are in a topic twice."""
+    """Check that the clients of every topic exist and are different.
+
+    Parameters
+    ----------
+    kind
+        ``publishers`` or ``subscribers``, for error messages.
+    groups
+        For each topic its clients.
+    clients
+        Number of clients.
+
+    Raises
+    ------
+    InputError
+        If a client does not exist or is listed twice in a topic.
+    """
     outside = (groups.item < 0) | (groups.item >= clients)
     if outside.any():
         where = int(outside.argmax())
@@ -92,9 +187,9 @@ def check_members(kind: str, groups: Ragged, clients: int) -> None:
         )
     key = groups.owner().astype(np.int64) * clients + groups.item
     order = np.argsort(key, kind="stable")
-    again = np.flatnonzero(np.diff(key[order]) == 0)
-    if len(again):
-        where = int(order[again + 1].min())
+    repeated = np.flatnonzero(np.diff(key[order]) == 0)
+    if len(repeated):
+        where = int(order[repeated + 1].min())
         raise InputError(_member_label(kind, groups, where), f"client {groups.item[where]} is listed twice")
 
 
@@ -104,7 +199,23 @@ def _member_label(kind: str, groups: Ragged, where: int) -> str:
 
 
 def plain_parameters(parameters: object) -> dict[str, Any]:
-    """Return a deep copy made of plain JSON values."""
+    """Check parameters and return a deep copy that consists of plain JSON values.
+
+    Parameters
+    ----------
+    parameters
+        A mapping of JSON values.
+
+    Returns
+    -------
+    dict
+        The copy.
+
+    Raises
+    ------
+    InputError
+        If it is not a mapping or contains a value that JSON cannot represent.
+    """
     if not isinstance(parameters, Mapping):
         raise InputError("parameters", f"expected an object, got {shown(parameters)}")
     try:

@@ -1,32 +1,43 @@
-"""The one error for input that cannot be used."""
+"""The error for input that cannot be used, and helpers for its messages."""
 
 import os
 import reprlib
 
-# Shows enough of a value for a message, however large it is: a file may hold a list of millions.
+# Abbreviates values of any size, because a file may contain a list of millions of entries.
 _BRIEF = reprlib.Repr()
 _BRIEF.maxstring = _BRIEF.maxother = _BRIEF.maxlong = 1000
 
 
 class InputError(ValueError):
-    """Input that is wrong: the message is one line naming the field and what is expected.
+    """Wrong input. The message is one line that names the field and the expected value.
 
     Parameters
     ----------
     field
-        Where the problem is, as the file spells it (``servers.storage[3]``); empty if it has no field.
+        The field as the file format names it (``servers.storage[3]``); empty if the problem concerns no single field.
     problem
-        What was expected and what was found.
+        The expected and the given value.
     """
 
     def __init__(self, field: str, problem: str) -> None:
-        # Paths, names and the messages of libraries may hold line breaks; a message of ours is one line.
+        # Paths, names and messages of libraries may contain line breaks.
         self.field = " ".join(field.splitlines())
         self.problem = " ".join(problem.splitlines())
         super().__init__(f"{self.field}: {self.problem}" if self.field else self.problem)
 
     def inside(self, place: str) -> "InputError":
-        """Return the same error, said of a file (``inst.json: servers.storage[3]: ...``)."""
+        """Return the same error with a place in front of the field (``inst.json: servers.storage[3]: ...``).
+
+        Parameters
+        ----------
+        place
+            The file, or a part of it, that contains the field.
+
+        Returns
+        -------
+        InputError
+            The new error.
+        """
         return InputError(f"{place}: {self.field}" if self.field else place, self.problem)
 
     def __reduce__(self) -> tuple[type["InputError"], tuple[str, str]]:
@@ -34,16 +45,40 @@ class InputError(ValueError):
 
 
 def shown(value: object, limit: int = 40) -> str:
-    """Return ``value`` as an error message shows it: its repr, in one line, cut when long."""
+    """Return a value in the form for error messages: its repr on one line, truncated if long.
+
+    Parameters
+    ----------
+    value
+        The value.
+    limit
+        Largest number of characters.
+
+    Returns
+    -------
+    str
+        The text.
+    """
     try:
         text = _BRIEF.repr(value)
-    except ValueError:  # an integer of more digits than Python prints
+    except ValueError:  # Python refuses to print an integer with very many digits
         text = "a number too long to print"
     return _cut(" ".join(text.split()), limit)
 
 
 def reason(error: Exception) -> str:
-    """Return why a file cannot be read, without the path that the operating system repeats."""
+    """Return why a file cannot be read, without the path, which the message names already.
+
+    Parameters
+    ----------
+    error
+        The exception from the attempt to read.
+
+    Returns
+    -------
+    str
+        One line, truncated if long.
+    """
     code = error.errno if isinstance(error, OSError) else None
     return _cut(" ".join((os.strerror(code) if code else str(error)).split()), 120)
 

@@ -1,4 +1,4 @@
-"""The problem as data: clients, servers, topics, delays. Immutable and always valid."""
+"""The problem as data: clients, servers, topics and delays. An instance is immutable and always valid."""
 
 import hashlib
 from collections.abc import Callable, Mapping
@@ -33,17 +33,17 @@ SUBSCRIBES = 2
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Instance:
-    """One topic-allocation problem; the symbols are those of docs/model.md.
+    """One topic-allocation problem, in the symbols of docs/model.md.
 
     Arrays are copied on construction and read-only afterwards. Wrong values raise :class:`InputError`, which names the
-    field as the file format spells it.
+    field as the file format does.
 
     Attributes
     ----------
     name
-        What people call it; no part of the content hash.
+        Name of the instance; not part of the content hash.
     cloud_delay
-        ``dC``, one way to the cloud, in ms.
+        ``dC``, the delay of one way to the cloud, in ms.
     delay_per_km
         ``γ``, in ms per km.
     server_x, server_y, client_x, client_y
@@ -53,11 +53,12 @@ class Instance:
     spool
         ``u``, per topic.
     publishers, subscribers
-        ``P`` and ``S``: for each topic its clients, in the order that sequential heuristics follow.
+        ``P`` and ``S``: for each topic its clients, in the order in which sequential heuristics process them.
     client_server_delay, server_server_delay
-        Measured delays (``M×L``, ``L×L``, possibly asymmetric) that replace ``γ`` times the distance; or None.
+        ``dH`` (``M×L``) and ``dS`` (``L×L``, possibly asymmetric) as explicit matrices; None for ``γ`` times the
+        distance.
     parameters
-        How the instance was made; free JSON, no part of the content hash.
+        The parameters that produced the instance, as arbitrary JSON; not part of the content hash.
     """
 
     name: str = ""
@@ -120,7 +121,7 @@ class Instance:
         put("parameters", MappingProxyType(plain_parameters(self.parameters)))
 
     def __reduce__(self) -> tuple[Callable[..., "Instance"], tuple[dict[str, Any]]]:
-        # Pickled arrays come back writable and a mapping proxy does not pickle at all: build anew instead.
+        # Unpickled arrays would be writable, and a mapping proxy cannot be pickled, so the constructor is called again.
         content = {spec.name: getattr(self, spec.name) for spec in fields(self)}
         return _rebuild, (content | {"parameters": dict(self.parameters)},)
 
@@ -130,33 +131,33 @@ class Instance:
 
     @property
     def n_clients(self) -> int:
-        """``M``."""
+        """``M``, the number of clients."""
         return len(self.client_x)
 
     @property
     def n_servers(self) -> int:
-        """``L``."""
+        """``L``, the number of servers."""
         return len(self.server_x)
 
     @property
     def n_topics(self) -> int:
-        """``N``."""
+        """``N``, the number of topics."""
         return len(self.spool)
 
     @cached_property
     def hash(self) -> str:
-        """SHA-256 of everything that decides a cost or a heuristic's path, the order of topics and members included."""
+        """SHA-256 of all data that affect a cost or the course of a heuristic, with the order of topics and members."""
         digest = hashlib.sha256(b"relocbench-instance/1")
         for spec in fields(self):
             value = getattr(self, spec.name)
             if spec.name in ("name", "parameters"):
                 continue
             arrays = (value.start, value.item) if isinstance(value, Ragged) else () if value is None else (value,)
-            # By the names of the file format, which calls the two capacities storage and compute.
+            # The hash uses the names of the file format, in which the two capacities are storage and compute.
             digest.update(f"|{spec.name.removesuffix('_capacity')}:{len(arrays)}".encode())
             for array in arrays:
                 wide = np.asarray(array).astype("<i8" if np.asarray(array).dtype.kind == "i" else "<f8")
-                # Adding zero makes -0.0 into 0.0, which is the same number.
+                # Adding 0 turns -0.0 into 0.0, so that equal numbers have equal bytes.
                 digest.update(f"|{wide.shape}|".encode() + (wide + 0).tobytes())
         return digest.hexdigest()
 
@@ -172,14 +173,14 @@ class Instance:
         client = np.concatenate([self.publishers.item, self.subscribers.item[only_subscribes]])
         role = np.full(len(topic), SUBSCRIBES, np.int8)
         role[: len(both)] = np.where(both, PUBLISHES | SUBSCRIBES, PUBLISHES)
-        # Stable: within a topic the publishers stay first, each list in its own order.
+        # The sort is stable, so within a topic the publishers stay first and each list keeps its order.
         order = np.argsort(topic, kind="stable")
         start = offsets(np.bincount(topic, minlength=self.n_topics))
         return Ragged(start, client[order]), frozen(role[order], np.int8)
 
     @property
     def members(self) -> Ragged:
-        """``C``: for each topic its publishers, then those who only subscribe, both in their given order."""
+        """``C``: for each topic its publishers, then the clients that only subscribe, both in their given order."""
         return self._memberships[0]
 
     @property
@@ -195,7 +196,7 @@ class Instance:
 
     @property
     def topics(self) -> Ragged:
-        """For each client the topics it is in, ascending."""
+        """For each client its topics in ascending order."""
         return self._client_side[0]
 
     @property
@@ -205,53 +206,53 @@ class Instance:
 
     @cached_property
     def receivers(self) -> IntArray:
-        """``|R|`` for each entry of ``topics`` that publishes (subscribers but itself), 0 for the others."""
+        """For each entry of ``topics`` that publishes: ``|R|``, the subscribers without the client. Otherwise 0."""
         subscribers = self.subscribers.sizes[self.topics.item] - (self.topic_role == (PUBLISHES | SUBSCRIBES))
         return frozen(np.where(self.topic_role & PUBLISHES, subscribers, 0), np.int32)
 
     @cached_property
     def client_publications(self) -> OffsetArray:
-        """``f``: how many publications (topics with a receiver) each client has."""
+        """``f``: for each client the number of its publications, that is, of its published topics with a receiver."""
         counts = np.bincount(self.topics.owner()[self.receivers > 0], minlength=self.n_clients)
         return frozen(counts, np.int64)
 
     @property
     def n_publications(self) -> int:
-        """``I``: publications with at least one receiver."""
+        """``I``: the number of publications with at least one receiver."""
         return int(np.count_nonzero(self.receivers))
 
     @cached_property
     def client_weight(self) -> FloatArray:
-        """``w``: how often the client's own delay ``dH`` enters the objective."""
+        """``w``: for each client the weight of its delay ``dH`` in the objective."""
         owner, topic = self.topics.owner(), self.topics.item
         share = np.zeros(len(topic))
         np.divide(1.0, self.receivers, out=share, where=self.receivers > 0)
-        heard = np.bincount(topic, share, self.n_topics)[topic] - share  # what the topic's other publishers send
+        received = np.bincount(topic, share, self.n_topics)[topic] - share  # Σ 1/|R| over the other publishers
         subscribes = (self.topic_role & SUBSCRIBES) > 0
-        weight = self.client_publications + np.bincount(owner, np.where(subscribes, heard, 0.0), self.n_clients)
+        weight = self.client_publications + np.bincount(owner, np.where(subscribes, received, 0.0), self.n_clients)
         return frozen(weight, np.float64)
 
     @cached_property
     def client_demand(self) -> FloatArray:
-        """``U``: the summed spool of the topics each client publishes to."""
+        """``U``: for each client the sum of the spools of the topics it publishes to."""
         publishes = (self.topic_role & PUBLISHES) > 0
         spools = np.where(publishes, self.spool[self.topics.item], 0.0)
         return frozen(np.bincount(self.topics.owner(), spools, self.n_clients), np.float64)
 
     @property
     def total_spool(self) -> float:
-        """What one server would store that held every topic, summed as the evaluator sums."""
+        """Storage load of a server on which every topic is open, summed in the order of the evaluator."""
         published = self.publishers.sizes > 0
         return float(np.cumsum(np.where(published, self.spool, 0.0))[-1])
 
     @property
     def total_compute(self) -> float:
-        """What all servers together compute, whatever the assignment."""
+        """Sum of the compute loads of all servers, which is the same for every assignment."""
         return float(np.cumsum(self.publishers.sizes * self.spool)[-1])
 
     @cached_property
     def server_delay(self) -> FloatArray:
-        """``dS``, as given or ``γ`` times the distance."""
+        """``dS``: the explicit matrix, or ``γ`` times the distance."""
         if self.server_server_delay is not None:
             return self.server_server_delay
         every = np.arange(self.n_servers)
@@ -260,18 +261,29 @@ class Instance:
 
     @cached_property
     def explicit_client_delay(self) -> FloatArray:
-        """``dH`` as given, for compiled code: empty where it is ``γ`` times the distance."""
+        """The explicit matrix ``dH`` for compiled code; empty if ``dH`` is ``γ`` times the distance."""
         return frozen(np.empty((0, 0)), np.float64) if self.client_server_delay is None else self.client_server_delay
 
     def client_delay(self, client: Index, server: Index) -> FloatArray:
-        """Return ``dH`` for clients and servers given by index (the two broadcast)."""
+        """Return ``dH`` for given clients and servers.
+
+        Parameters
+        ----------
+        client, server
+            Indices or arrays of indices, which are broadcast against each other.
+
+        Returns
+        -------
+        array
+            The delays in ms.
+        """
         if self.client_server_delay is not None:
             return np.asarray(self.client_server_delay[client, server], np.float64)
         return _euclid(self, self.client_x, self.client_y, client, server)
 
     @cached_property
     def cloud_is_far(self) -> bool:
-        """Whether ``2·dC ≥ max dS``: then more local processing never costs more (docs/model.md, fact 1)."""
+        """Whether ``2·dC ≥ max dS``. Then a larger ``θ`` never raises the cost (docs/model.md, fact 1)."""
         return bool(2 * self.cloud_delay >= self.server_delay.max())
 
 
@@ -280,7 +292,7 @@ def _rebuild(content: dict[str, Any]) -> Instance:
 
 
 def _euclid(instance: Instance, x: FloatArray, y: FloatArray, point: Index, server: Index) -> FloatArray:
-    """Return ``γ·√(dx² + dy²)``, each step rounded as IEEE 754 says: the number *is* the delay, everywhere."""
+    """Return ``γ·√(dx² + dy²)``, each operation rounded as IEEE 754 prescribes; this float64 defines the delay."""
     dx = x[point] - instance.server_x[server]
     dy = y[point] - instance.server_y[server]
     return np.asarray(instance.delay_per_km * np.sqrt(dx * dx + dy * dy), np.float64)

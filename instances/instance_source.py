@@ -1,4 +1,4 @@
-"""Instances by where they are: in a JSON or Parquet file, or in the library."""
+"""Reading and writing instances by their source: a JSON file, a Parquet file, a folder, or the library."""
 
 import itertools
 import os
@@ -14,11 +14,24 @@ from relocbench.instances.library.library import read_named
 def read_instance(path: str | Path) -> Instance:
     """Read one instance.
 
-    A Parquet file with several instances takes the name of one behind a ``#``: ``family.parquet#paper-s10-3``.
-    ``library:paper-s10-3`` is an instance of the library.
+    Parameters
+    ----------
+    path
+        A file, or ``library:NAME`` for an instance of the library. For a Parquet file with several instances the name
+        of one follows after ``#``: ``family.parquet#paper-s10-3``.
+
+    Returns
+    -------
+    Instance
+        The instance.
+
+    Raises
+    ------
+    InputError
+        If the source cannot be read, or contains no instance or several.
     """
     text, marker, name = str(path).rpartition(".parquet#")
-    if not marker or os.path.exists(path):  # which, unlike Path.exists, takes any name
+    if not marker or os.path.exists(path):  # unlike Path.exists, this accepts any text
         text, name = str(path), ""
     else:
         text += ".parquet"
@@ -28,14 +41,29 @@ def read_instance(path: str | Path) -> Instance:
     if name:
         problem = "found none" if not found else "found several"
         raise InputError(text, f"expected one instance named {shown(name)}, {problem}")
-    one = f"library:{found[0].name}" if _in_library(text) else f"{text}#{found[0].name}"
-    raise InputError(text, f"expected one instance, found several; name one: {one}")
+    example = f"library:{found[0].name}" if _in_library(text) else f"{text}#{found[0].name}"
+    raise InputError(text, f"expected one instance, found several; name one: {example}")
 
 
 def read_instances(path: str | Path, name: str | None = None) -> Iterator[Instance]:
-    """Read every instance of a file, one after the other, or those of one name.
+    """Read all instances of a source, one after the other.
 
-    ``library:small-*`` are the instances of the library that match.
+    Parameters
+    ----------
+    path
+        A file, or ``library:PATTERN`` such as ``library:small-*`` for instances of the library.
+    name
+        If given, only instances of this name are read from a Parquet file.
+
+    Yields
+    ------
+    Instance
+        The instances in the order of the source.
+
+    Raises
+    ------
+    InputError
+        If the source cannot be read.
     """
     if _in_library(path):
         yield from read_named(str(path))
@@ -53,7 +81,23 @@ def read_instances(path: str | Path, name: str | None = None) -> Iterator[Instan
 
 
 def read_all(paths: Iterable[str | Path]) -> list[Instance]:
-    """Read the instances of all files and folders, each once."""
+    """Read the instances of several sources.
+
+    Parameters
+    ----------
+    paths
+        Files, folders and ``library:`` patterns.
+
+    Returns
+    -------
+    list of Instance
+        The instances, without repetitions.
+
+    Raises
+    ------
+    InputError
+        If a source cannot be read or a folder contains no instances.
+    """
     found: list[Instance] = []
     for path in paths:
         for file in instance_files(path):
@@ -62,12 +106,39 @@ def read_all(paths: Iterable[str | Path]) -> list[Instance]:
 
 
 def unique(instances: Iterable[Instance]) -> list[Instance]:
-    """Return the instances without repetitions: the same one from a file and from a family is one."""
+    """Return instances without repetitions. Instances with the same content hash count as equal.
+
+    Parameters
+    ----------
+    instances
+        The instances.
+
+    Returns
+    -------
+    list of Instance
+        The different instances, in the order of their first occurrence.
+    """
     return list({instance.hash: instance for instance in instances}.values())
 
 
 def instance_files(path: str | Path) -> list[Path]:
-    """Return the files of instances in a folder, by name; anything else is returned as it is."""
+    """Return the instance files of a folder.
+
+    Parameters
+    ----------
+    path
+        A folder, or any other source.
+
+    Returns
+    -------
+    list of Path
+        The files sorted by name; for a source that is not a folder, only the source itself.
+
+    Raises
+    ------
+    InputError
+        If the folder contains no instance files.
+    """
     path = Path(path)
     if not path.is_dir():
         return [path]
@@ -82,7 +153,20 @@ def _in_library(path: str | Path) -> bool:
 
 
 def write_instance(instance: Instance, path: str | Path) -> None:
-    """Write one instance; the ending of the path (``.json``, ``.json.gz``, ``.parquet``) decides the format."""
+    """Write one instance to a file.
+
+    Parameters
+    ----------
+    instance
+        The instance.
+    path
+        The file. Its ending (``.json``, ``.json.gz``, ``.parquet``) determines the format.
+
+    Raises
+    ------
+    InputError
+        If the ending names no format or the file cannot be written.
+    """
     path = Path(path)
     if path.suffix == ".parquet":
         from relocbench.instances.files.instance_parquet import write_rows
@@ -93,6 +177,19 @@ def write_instance(instance: Instance, path: str | Path) -> None:
 
 
 def check_not_the_instance(out: Path, instance: Path) -> None:
-    """Refuse to write a result over the instance that it is of."""
+    """Check that an output file is not the file of the instance, which it would overwrite.
+
+    Parameters
+    ----------
+    out
+        The output file.
+    instance
+        The file of the instance.
+
+    Raises
+    ------
+    InputError
+        If both are the same file.
+    """
     if out.exists() and instance.exists() and out.samefile(instance):
         raise InputError(str(out), "expected another file than the instance's")

@@ -1,25 +1,45 @@
-"""Settings that people write as text or as values, in the type that a signature states."""
+"""Conversion of settings, given as text or as values, to their declared types."""
 
 from types import UnionType
 from typing import Any, Literal, Union, get_args, get_origin
 
 from relocbench.instances.errors import InputError, shown
 
-# ``int | float`` and ``int | Literal["auto"]`` are not of one type in every Python.
+# Depending on the Python version, ``int | float`` and ``int | Literal["auto"]`` have different types.
 UNIONS = (UnionType, Union)
 
 
 def setting(label: str, wanted: Any, value: object) -> Any:
-    """Return a value as what is wanted: bool, int, float, str, a Literal, or a union of these."""
+    """Convert a value to a type.
+
+    Parameters
+    ----------
+    label
+        Name of the setting for error messages.
+    wanted
+        bool, int, float, str, a Literal, or a union of these. Of a union the first type that fits is used.
+    value
+        The value, possibly as text.
+
+    Returns
+    -------
+    object
+        The value in the wanted type.
+
+    Raises
+    ------
+    InputError
+        If the value cannot be converted.
+    """
     for kind in get_args(wanted) if get_origin(wanted) in UNIONS else (wanted,):
         try:
-            return _as(kind, value)
+            return _converted(kind, value)
         except (ValueError, OverflowError):
             continue
     raise InputError(label, f"expected {expectation(wanted)}, got {shown(value)}")
 
 
-def _as(kind: Any, value: object) -> Any:
+def _converted(kind: Any, value: object) -> Any:
     if get_origin(kind) is Literal:
         return get_args(kind)[get_args(kind).index(value)]
     if kind is bool:
@@ -31,7 +51,7 @@ def _as(kind: Any, value: object) -> Any:
             return int(value)
         if isinstance(value, int):
             return value
-        # 2e6 is how people write a large count.
+        # Large counts are often written as 2e6.
         if not float(value).is_integer():
             raise ValueError
         return int(float(value))
@@ -43,7 +63,18 @@ def _as(kind: Any, value: object) -> Any:
 
 
 def expectation(kind: Any) -> str:
-    """Return in words what a setting of this type takes."""
+    """Describe the values that a setting of a type accepts.
+
+    Parameters
+    ----------
+    kind
+        The type, as for :func:`setting`.
+
+    Returns
+    -------
+    str
+        The description for "expected …".
+    """
     if get_origin(kind) in UNIONS:
         return " or ".join(map(expectation, get_args(kind)))
     if get_origin(kind) is Literal:

@@ -1,4 +1,4 @@
-"""What every method returns."""
+"""The result that every method returns."""
 
 import math
 from collections.abc import Callable, Mapping
@@ -6,26 +6,26 @@ from dataclasses import dataclass, field
 
 from relocbench.instances.kernels.ragged import IntArray
 
-# Called with (seconds, incumbent, bound).
+# A function that a method calls with (seconds, incumbent, bound) to report its progress.
 Progress = Callable[[float, float, float], None]
 
 
 @dataclass(frozen=True, eq=False)
 class Solution:
-    """An assignment and what its method says of it; never its cost, which only the evaluator states.
+    """An assignment and the claims of its method. It has no cost, because only the evaluator computes costs.
 
     Attributes
     ----------
     home
         One server per client.
     bound
-        A proven lower bound on ``ΣD``; ``-inf`` where the method proves nothing.
+        A proven lower bound on ``ΣD``; ``-inf`` if the method proves none.
     status
         ``optimal``, ``feasible`` or ``time_limit``.
     trace
-        Progress as (seconds, incumbent, bound).
+        Progress as (seconds, incumbent, bound), in the order of time.
     facts
-        What the method says of its own work, such as the size of its model: ``variables``, ``constraints``, ``nodes``.
+        Numbers about the run of the method, such as the size of its model: ``variables``, ``constraints``, ``nodes``.
     """
 
     home: IntArray

@@ -1,1 +1,1 @@
-"""Files: instances, solutions, edge lists and places, each format in one module."""
+"""File formats: instances, solutions, edge lists and places, each in one module."""

@@ -1,4 +1,8 @@
-"""The text of an edge list: two ids a line between tabs, spaces or a comma; ``#`` or ``%`` starts a comment."""
+"""Parsing of edge lists.
+
+A line of an edge list has two ids, separated by tabs, spaces or a comma. A line that starts with ``#`` or ``%`` is a
+comment.
+"""
 
 import io
 import re
@@ -15,13 +19,23 @@ from relocbench.instances.errors import shown
 IdArray = npt.NDArray[np.int64]
 
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
-_ID = re.compile(r"-?[0-9]+")  # int() would also take 1_000 and the digits of every script
+_ID = re.compile(r"-?[0-9]+")  # int() would also accept 1_000 and the digits of other scripts
 _EDGE_BEGINS = re.compile(rb"\s*-?\d")
 
 
 @dataclass(frozen=True, eq=False)
 class EdgeText:
-    """What a piece of text holds: edges, and how many lines are neither edges nor comments, with the first of them."""
+    """The content of a piece of text.
+
+    Attributes
+    ----------
+    follower, followee
+        The two ids of each edge.
+    bad
+        Number of lines that are neither edges nor comments.
+    example
+        The first of these lines, in the form for error messages; empty if there is none.
+    """
 
     follower: IdArray
     followee: IdArray
@@ -30,27 +44,66 @@ class EdgeText:
 
 
 def parse_edges(text: bytes, *, beginning: bool) -> EdgeText:
-    """Read whole lines; at the beginning of a file a line without numbers is taken for a header."""
+    """Parse complete lines.
+
+    Parameters
+    ----------
+    text
+        The lines.
+    beginning
+        Whether this is the beginning of the file. There, a first line without numbers is a header.
+
+    Returns
+    -------
+    EdgeText
+        The edges, and the number of lines that cannot be parsed.
+    """
     lead = 0
     if beginning:
         text = text.removeprefix(BYTE_ORDER_MARK)
-        lead = _lead(text)
+        lead = _end_of_comments(text)
     first = text[lead : text.find(b"\n", lead) + 1 or len(text)]
     if _EDGE_BEGINS.match(first):
         edges = parse_regular(io.BytesIO(memoryview(text)[lead:]), separator_of(first.decode(errors="replace")))
         if edges is not None:
             return EdgeText(*edges)
-    return _parse_carefully(text.decode(errors="replace"), beginning)
+    return _parse_by_line(text.decode(errors="replace"), beginning)
 
 
 def only_comments(text: bytes) -> bool:
-    """Tell whether whole lines hold nothing to read."""
+    """Return whether all lines of a text are comments or empty.
+
+    Parameters
+    ----------
+    text
+        Complete lines.
+
+    Returns
+    -------
+    bool
+        Whether no line has content.
+    """
     text = text.removeprefix(BYTE_ORDER_MARK)
-    return _lead(text) == len(text)
+    return _end_of_comments(text) == len(text)
 
 
 def parse_regular(source: Path | io.BytesIO, separator: str, skip: int = 0) -> tuple[IdArray, IdArray] | None:
-    """Read the common case, nothing but edges after ``skip`` lines, at full speed; None if a line is otherwise."""
+    """Read a regular edge list, which has only edges with one separator, at full speed.
+
+    Parameters
+    ----------
+    source
+        A file or its content.
+    separator
+        The character between the ids.
+    skip
+        Number of lines at the beginning to skip.
+
+    Returns
+    -------
+    tuple of two arrays, or None
+        Followers and followees; None if the list is not regular.
+    """
     try:
         table = pa_csv.read_csv(
             source,
@@ -68,17 +121,50 @@ def parse_regular(source: Path | io.BytesIO, separator: str, skip: int = 0) -> t
 
 
 def separator_of(line: str) -> str:
-    """Return what separates the ids of an edge."""
+    """Return the separator of the ids in a line.
+
+    Parameters
+    ----------
+    line
+        A line with an edge.
+
+    Returns
+    -------
+    str
+        A comma, a tab or a space.
+    """
     return "," if "," in line else "\t" if "\t" in line else " "
 
 
 def is_comment(line: str) -> bool:
-    """Tell whether a line holds nothing to read."""
+    """Return whether a line is a comment or empty.
+
+    Parameters
+    ----------
+    line
+        The line.
+
+    Returns
+    -------
+    bool
+        Whether it has no content.
+    """
     return not line.strip() or line.lstrip()[0] in "#%"
 
 
 def edge_of(line: str) -> tuple[int, int] | None:
-    """Return the two ids of a line; None if it is no edge."""
+    """Parse one line.
+
+    Parameters
+    ----------
+    line
+        The line.
+
+    Returns
+    -------
+    tuple of int, or None
+        Follower and followee; None if the line does not consist of two integers that fit 64 bits.
+    """
     parts = line.replace(",", " ").split()
     if len(parts) != 2 or not all(map(_ID.fullmatch, parts)) or max(map(len, parts)) > 20:
         return None
@@ -88,12 +174,23 @@ def edge_of(line: str) -> tuple[int, int] | None:
 
 
 def may_be_header(line: str) -> bool:
-    """Tell whether no word of a line begins with a digit."""
+    """Return whether a line can be a header, which means that no word of it begins with a digit.
+
+    Parameters
+    ----------
+    line
+        The line.
+
+    Returns
+    -------
+    bool
+        Whether it can be a header.
+    """
     return not any(word[:1].isdigit() for word in line.replace(",", " ").split())
 
 
-def _lead(text: bytes) -> int:
-    """Return where the comments that a file begins with end."""
+def _end_of_comments(text: bytes) -> int:
+    """Return the position after the comments at the beginning of a file."""
     at = 0
     while at < len(text):
         end = text.find(b"\n", at) + 1 or len(text)
@@ -103,7 +200,7 @@ def _lead(text: bytes) -> int:
     return at
 
 
-def _parse_carefully(text: str, beginning: bool) -> EdgeText:
+def _parse_by_line(text: str, beginning: bool) -> EdgeText:
     ids: list[tuple[int, int]] = []
     bad, example = 0, ""
     for line in text.split("\n"):

@@ -1,4 +1,4 @@
-"""Who follows whom: an edge list from a file, or a synthetic one."""
+"""Follower graphs: read from an edge list, or synthetic."""
 
 import gzip
 import re
@@ -24,14 +24,24 @@ from relocbench.instances.files.edge_list import (
 
 @dataclass(frozen=True, eq=False)
 class FollowerGraph:
-    """Edges: ``follower[i]`` follows ``followee[i]``; ids are any 64-bit integers."""
+    """A directed graph of users, whose ids are arbitrary 64-bit integers.
+
+    Attributes
+    ----------
+    follower, followee
+        Edge ``i`` means that user ``follower[i]`` follows user ``followee[i]``.
+    """
 
     follower: IdArray
     followee: IdArray
 
     @cached_property
     def rows(self) -> tuple[IdArray, IdArray, IdArray]:
-        """The followers, ascending, where the members of each begin, and these: itself and its distinct followees."""
+        """One row per follower in compressed form.
+
+        The three arrays are the ids of the followers in ascending order, the start of each row, and the members of all
+        rows. The members of a row are the follower and then its distinct followees.
+        """
         follower, followee = distinct_pairs(self.follower, self.followee)
         proper = follower != followee
         follower, followee = follower[proper], followee[proper]
@@ -42,30 +52,57 @@ class FollowerGraph:
 
 
 def distinct_pairs(first: IdArray, second: IdArray) -> tuple[IdArray, IdArray]:
-    """Return the distinct pairs, by the first id, then the second."""
+    """Return the distinct pairs, sorted by the first id, then by the second.
+
+    Parameters
+    ----------
+    first, second
+        The ids of each pair.
+
+    Returns
+    -------
+    tuple of two arrays
+        The ids of the distinct pairs.
+    """
     if len(first) and min(first.min(), second.min()) >= 0 and max(first.max(), second.max()) < 2**31:
-        # Both in one number sort several times faster.
+        # Sorting one packed number per pair is several times faster.
         packed = np.sort(first << 32 | second)
         packed = packed[np.diff(packed, prepend=-1) != 0]
         return packed >> 32, packed & (2**32 - 1)
     order = np.lexsort((second, first))
     first, second = first[order], second[order]
-    fresh = np.ones(len(first), np.bool_)
-    fresh[1:] = (first[1:] != first[:-1]) | (second[1:] != second[:-1])
-    return first[fresh], second[fresh]
+    distinct = np.ones(len(first), np.bool_)
+    distinct[1:] = (first[1:] != first[:-1]) | (second[1:] != second[:-1])
+    return first[distinct], second[distinct]
 
 
 def read_follower_graph(path: str | Path) -> FollowerGraph:
-    """Read an edge list: two ids a line between tabs, spaces or a comma; ``#`` or ``%`` starts a comment; ``.gz`` too.
+    """Read an edge list.
 
-    A first line that holds no numbers is taken for a header. Any other line that is not an edge is refused by number.
+    A line has two ids, separated by tabs, spaces or a comma. A line that starts with ``#`` or ``%`` is a comment. A
+    first line without numbers is a header.
+
+    Parameters
+    ----------
+    path
+        The file, compressed if its name ends in ``.gz``.
+
+    Returns
+    -------
+    FollowerGraph
+        The graph.
+
+    Raises
+    ------
+    InputError
+        If the file cannot be read, has no edge, or has another line that is not an edge; the message has its number.
     """
     path = Path(path)
     try:
         lead, separator = _first_edge(path)
         if separator is None:
             raise InputError(str(path), "expected lines `follower<TAB>followee`, found no edge")
-        return _read_fast(path, lead, separator) or _read_careful(path)
+        return _read_fast(path, lead, separator) or _read_by_line(path)
     except (OSError, EOFError, zlib.error, UnicodeDecodeError) as error:
         raise InputError(str(path), f"cannot be read ({reason(error)})") from error
 
@@ -77,7 +114,7 @@ def _open(path: Path) -> IO[str]:
 
 
 def _first_edge(path: Path) -> tuple[int, str | None]:
-    """Return how many lines stand before the first edge, and what separates its ids."""
+    """Return the number of lines before the first edge, and the separator of its ids."""
     with _open(path) as lines:
         for number, line in enumerate(lines):
             if re.match(r"\s*-?\d", line):
@@ -86,9 +123,9 @@ def _first_edge(path: Path) -> tuple[int, str | None]:
 
 
 def _read_fast(path: Path, skip: int, separator: str) -> FollowerGraph | None:
-    """Read the common, regular case at full speed; None where a line needs a closer look."""
+    """Read a regular file at full speed; None if the file must be read line by line."""
     edges = parse_regular(path, separator, skip)
-    # A header skipped here would go unseen if it were not the first line: only comments may be skipped silently.
+    # The skipped lines may contain a wrong line besides a header, so only comments may be skipped without a check.
     if edges is None or (skip and not _only_comments(path, skip)):
         return None
     return FollowerGraph(*edges)
@@ -99,7 +136,7 @@ def _only_comments(path: Path, count: int) -> bool:
         return all(is_comment(line) for line, _ in zip(lines, range(count), strict=False))
 
 
-def _read_careful(path: Path) -> FollowerGraph:
+def _read_by_line(path: Path) -> FollowerGraph:
     ids: list[tuple[int, int]] = []
     header_possible = True
     with _open(path) as lines:
@@ -116,26 +153,42 @@ def _read_careful(path: Path) -> FollowerGraph:
     return FollowerGraph(edges[:, 0].copy(), edges[:, 1].copy())
 
 
-# With the popularity drawn below (the square of a uniform number) this gives about 0.64 clients a membership, every
-# client in one to four topics: at the paper's 64 topics some 390 clients.
+# Number of users per membership. With the popularity below (the square of a uniform number) this gives about 0.64
+# clients per membership, each in one to four topics; for the paper's 64 topics about 390 clients.
 USERS_PER_MEMBERSHIP = 1.1
 
 
 def synthetic_follower_graph(
     rng: np.random.Generator, *, topics: int, min_size: int, max_size: int, max_topics_per_client: int
 ) -> FollowerGraph:
-    """Draw the embedded default: one follower a topic, popular users followed more often.
+    """Draw the default follower graph: one follower per topic, and popular users are followed more often.
 
-    Topic sizes (the follower and its followees) are spread evenly over a distribution that falls with the square root
-    of the size, so that at the paper's 64 topics every graph has topics of 2 up to 21 members. A user follows nobody
-    twice and is in at most ``max_topics_per_client`` topics.
+    The topic sizes (the follower and its followees) are a stratified sample of a distribution that decreases with the
+    square root of the size, so that with the paper's 64 topics every graph has topics of 2 to 21 members. No user is
+    followed twice by the same follower.
+
+    Parameters
+    ----------
+    rng
+        Random stream.
+    topics
+        Number of followers.
+    min_size, max_size
+        Least and largest number of members of a topic.
+    max_topics_per_client
+        Largest number of topics of a user.
+
+    Returns
+    -------
+    FollowerGraph
+        The graph.
     """
     sizes = np.arange(min_size, max_size + 1)
-    ladder = np.cumsum(sizes**-0.5)
-    height = (np.arange(topics) + rng.random(topics)) / topics * ladder[-1]
-    size = rng.permutation(sizes[np.minimum(np.searchsorted(ladder, height, side="right"), len(sizes) - 1)])
+    cumulative = np.cumsum(sizes**-0.5)
+    height = (np.arange(topics) + rng.random(topics)) / topics * cumulative[-1]
+    size = rng.permutation(sizes[np.minimum(np.searchsorted(cumulative, height, side="right"), len(sizes) - 1)])
 
-    # Enough users that the draws below can always be met, however few topics a user may be in.
+    # There are enough users to satisfy the limits in the loop below, even if a user may be in one topic only.
     users = int(max(USERS_PER_MEMBERSHIP, 2.0 / max_topics_per_client) * size.sum()) + max_size + 1
     follower = rng.permutation(users)[:topics].astype(np.int64)
     owner = np.concatenate([np.arange(topics), np.repeat(np.arange(topics), size - 1)])
@@ -143,18 +196,18 @@ def synthetic_follower_graph(
     open_slots = np.arange(topics, len(owner))
     while len(open_slots):
         draw = rng.random(len(open_slots))
-        # When few slots are left the popular are taken; these go to anybody, so that this ends.
+        # When few slots remain, popular users have reached their limit. Uniform draws then make the loop terminate.
         popular = len(open_slots) * 20 >= len(owner)
         member[open_slots] = (users * (draw * draw if popular else draw)).astype(np.int64)
-        open_slots = np.flatnonzero(_beyond(owner * users + member, 1) | _beyond(member, max_topics_per_client))
+        open_slots = np.flatnonzero(_exceeds(owner * users + member, 1) | _exceeds(member, max_topics_per_client))
     return FollowerGraph(follower[owner[topics:]], member[topics:])
 
 
-def _beyond(key: IdArray, limit: int) -> npt.NDArray[np.bool_]:
-    """Mark each entry that has ``limit`` or more equal ones before it."""
+def _exceeds(key: IdArray, limit: int) -> npt.NDArray[np.bool_]:
+    """Return for each entry whether at least ``limit`` equal entries precede it."""
     order = np.argsort(key, kind="stable")
     ordered = key[order]
     first = np.searchsorted(ordered, ordered, side="left")
-    late = np.zeros(len(key), np.bool_)
-    late[order] = np.arange(len(key)) - first >= limit
-    return late
+    exceeding = np.zeros(len(key), np.bool_)
+    exceeding[order] = np.arange(len(key)) - first >= limit
+    return exceeding

@@ -1,4 +1,4 @@
-"""Instances as JSON: one a file, ``.json`` or ``.json.gz``."""
+"""The JSON format of instances: one instance per file, ``.json`` or ``.json.gz``."""
 
 import gzip
 import json
@@ -29,16 +29,42 @@ KNOWN = (
 
 
 def write_json(instance: Instance, path: Path) -> None:
-    """Write one instance to ``.json`` or ``.json.gz``."""
+    """Write one instance as JSON.
+
+    Parameters
+    ----------
+    instance
+        The instance.
+    path
+        A file whose name ends in ``.json`` or ``.json.gz``.
+
+    Raises
+    ------
+    InputError
+        If the name has another ending or the file cannot be written.
+    """
     check_json_path(path)
     content = to_json(instance).encode()
     with written_whole(path) as temporary:
-        # Neither name nor time goes into the gzip header: the same instance is the same bytes.
+        # The gzip header contains neither name nor time, so that equal instances give equal bytes.
         temporary.write_bytes(gzip.compress(content, mtime=0) if path.suffix == ".gz" else content)
 
 
 def to_json(instance: Instance) -> str:
-    """Return the instance as JSON: floats in the shortest form that reads back the same, one topic a line."""
+    """Return the JSON text of an instance.
+
+    Floats have the shortest form that is read as the same number. Each topic is on a line of its own.
+
+    Parameters
+    ----------
+    instance
+        The instance.
+
+    Returns
+    -------
+    str
+        The text.
+    """
 
     def line(name: str, value: Any) -> str:
         return f"{json.dumps(name)}: {json.dumps(value)}"
@@ -72,7 +98,23 @@ def to_json(instance: Instance) -> str:
 
 
 def read_json(path: Path) -> Instance:
-    """Read one instance from ``.json`` or ``.json.gz``."""
+    """Read one instance from JSON.
+
+    Parameters
+    ----------
+    path
+        A file whose name ends in ``.json`` or ``.json.gz``.
+
+    Returns
+    -------
+    Instance
+        The instance.
+
+    Raises
+    ------
+    InputError
+        If the file cannot be read or is not a valid instance.
+    """
     check_json_path(path)
     try:
         return _instance(path)
@@ -111,7 +153,7 @@ def _members(topics: list[Fields], kind: str) -> Ragged:
     lists = [topic.entries(kind) for topic in topics]
     for topic, members in zip(topics, lists, strict=True):
         whole = whole_numbers(members, f"{topic.label(kind)}[{{}}]")
-        # The rest of the check needs the number of clients; this much keeps the ids within 32 bits.
+        # The Instance compares the ids with the number of clients. This check ensures that they fit 32 bits.
         if len(whole) and (whole.min() < 0 or whole.max() >= 2**31):
             where = int(((whole < 0) | (whole >= 2**31)).argmax())
             raise InputError(f"{topic.label(kind)}[{where}]", f"expected the index of a client, got {whole[where]}")
@@ -119,6 +161,17 @@ def _members(topics: list[Fields], kind: str) -> Ragged:
 
 
 def check_json_path(path: Path) -> None:
-    """Refuse a path whose ending names no format."""
+    """Check that the ending of a path names the JSON format.
+
+    Parameters
+    ----------
+    path
+        The path.
+
+    Raises
+    ------
+    InputError
+        If the name does not end in ``.json`` or ``.json.gz``.
+    """
     if not path.name.endswith((".json", ".json.gz")):
         raise InputError(str(path), "expected a name ending in .json, .json.gz or .parquet")

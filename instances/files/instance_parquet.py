@@ -1,4 +1,4 @@
-"""Families of instances in Parquet: one row each, lists for columns."""
+"""The Parquet format for many instances: one row per instance, with columns of lists."""
 
 import contextlib
 import json
@@ -35,14 +35,14 @@ SCHEMA = pa.schema(
         pa.field("spool", NUMBERS, nullable=False),
         pa.field("publishers", MEMBERS, nullable=False),
         pa.field("subscribers", MEMBERS, nullable=False),
-        pa.field("client_server_delay", NUMBERS),  # row by row
+        pa.field("client_server_delay", NUMBERS),  # the matrix row by row
         pa.field("server_server_delay", NUMBERS),
         pa.field("parameters", pa.string(), nullable=False),  # JSON
     ]
 )
-# Uncompressed.
+# Largest uncompressed size of a row group, in bytes.
 LARGEST_ROW_GROUP = 4 << 30
-# Columns of the file by the field of an instance that each holds.
+# For fields of an instance, the column of the file that contains each.
 COLUMNS = {
     "server_x": "server_x",
     "server_y": "server_y",
@@ -55,7 +55,27 @@ COLUMNS = {
 
 
 def write_rows(instances: Iterable[Instance], path: str | Path) -> int:
-    """Write instances, a row group each so that one of them can be read without the others; return how many."""
+    """Write instances to a Parquet file.
+
+    Each instance is a row group of its own, so that it can be read without the others.
+
+    Parameters
+    ----------
+    instances
+        The instances.
+    path
+        The file.
+
+    Returns
+    -------
+    int
+        The number of instances.
+
+    Raises
+    ------
+    InputError
+        If the file cannot be written.
+    """
     count = 0
     with written_whole(path) as temporary, pq.ParquetWriter(temporary, SCHEMA, compression="zstd") as writer:
         for instance in instances:
@@ -65,7 +85,18 @@ def write_rows(instances: Iterable[Instance], path: str | Path) -> int:
 
 
 def to_row(instance: Instance) -> pa.Table:
-    """Return an instance as a table of one row."""
+    """Return an instance as a table of one row.
+
+    Parameters
+    ----------
+    instance
+        The instance.
+
+    Returns
+    -------
+    pyarrow.Table
+        The row, with the columns of ``SCHEMA``.
+    """
     values: dict[str, Any] = {
         "format": FORMAT,
         "name": instance.name,
@@ -91,18 +122,33 @@ def _one_list(values: pa.Array) -> pa.Array:
 
 
 def read_rows(path: Path, name: str | None = None) -> Iterator[Instance]:
-    """Read instances one after the other; whatever the file turns out to be, errors say row and column.
+    """Read instances one after the other.
 
-    With a name only the row groups that have a row of that name are read.
+    Parameters
+    ----------
+    path
+        The file.
+    name
+        If given, only instances of this name are read, and other row groups are skipped.
+
+    Yields
+    ------
+    Instance
+        The instances in the order of the file.
+
+    Raises
+    ------
+    InputError
+        If the file cannot be read or a row is not a valid instance; the message names the row and the column.
     """
-    with _refusals(""):
+    with _as_input_error(""):
         file = pq.ParquetFile(path)
     with file:
-        with _refusals(""):
+        with _as_input_error(""):
             _check_schema(file.schema_arrow)
         number = 0
         for group in range(file.num_row_groups):
-            with _refusals(f"row group {group}"):
+            with _as_input_error(f"row group {group}"):
                 if name is not None:
                     names = file.read_row_group(group, columns=["name"])["name"].to_pylist()
                     if name not in names:
@@ -123,8 +169,8 @@ def read_rows(path: Path, name: str | None = None) -> Iterator[Instance]:
 
 
 @contextlib.contextmanager
-def _refusals(place: str) -> Iterator[None]:
-    """Turn whatever Arrow has against a file into an error that says where it was met."""
+def _as_input_error(place: str) -> Iterator[None]:
+    """Convert the exceptions that Arrow raises for a damaged file to an InputError that names the place."""
     try:
         yield
     except InputError:
@@ -139,17 +185,17 @@ def _check_schema(found: pa.Schema) -> None:
         if len(columns) != 1:
             problem = "is there twice" if columns else "is missing"
             raise InputError(field.name, f"the column {problem}; expected one of type {field.type}")
-        # Other writers name the entries of a list otherwise, or use wider integers; only the shape counts.
+        # Other programs may name the entries of a list differently or use wider integers.
         if not _similar(found.field(columns[0]).type, field.type):
             raise InputError(field.name, f"expected type {field.type}, got {found.field(columns[0]).type}")
 
 
 def _read_group(file: pq.ParquetFile, number: int) -> pa.Table:
-    # What the file says of its single columns must not be asked for: if that is damaged, Arrow ends the process.
+    # The metadata of single columns must not be read: if they are damaged, Arrow terminates the process.
     if file.metadata.row_group(number).total_byte_size > LARGEST_ROW_GROUP:
         raise InputError(f"row group {number}", f"expected at most {LARGEST_ROW_GROUP >> 20} MiB of data, got more")
     table = file.read_row_group(number, columns=SCHEMA.names)
-    table.validate(full=True)  # Arrow takes offsets and text from the file as they are
+    table.validate(full=True)  # Arrow does not check offsets and text when it reads them
     return table
 
 
@@ -205,7 +251,7 @@ def _matrix(name: str, cell: pa.Scalar, columns: int) -> FloatArray | None:
     if not cell.is_valid:
         return None
     flat = _numbers(name, cell)
-    width = max(columns, 1)  # without servers something else is wrong, and said elsewhere
+    width = max(columns, 1)  # an instance without servers is rejected later
     if len(flat) % width:
         raise InputError(name, f"expected rows of {width} numbers, got {len(flat)} numbers")
     return flat.reshape(-1, width)

@@ -1,4 +1,4 @@
-"""Reading JSON that somebody else wrote: every surprise becomes one line that names the file and the field."""
+"""Checked reading of JSON files: every problem becomes an error of one line that names the field."""
 
 import gzip
 import json
@@ -17,21 +17,22 @@ from relocbench.instances.checks import text
 from relocbench.instances.errors import InputError, reason, shown
 from relocbench.instances.kernels.ragged import FloatArray
 
-# Uncompressed. The parsed form takes some ten times as much memory; larger instances belong into Parquet.
+# Largest uncompressed size of a JSON file, in bytes. The parsed form needs about ten times as much memory; larger
+# instances should be stored as Parquet.
 LARGEST_JSON = 1 << 30
 
 
 class Fields:
-    """The fields of one JSON object, handed out by type.
+    """The fields of one JSON object, with access by type.
 
     Parameters
     ----------
     values
-        The object, as parsed.
+        The parsed object.
     label
-        How errors call it: ``servers``, ``topics[3]``, or nothing for the whole file.
+        Name of the object in error messages: ``servers``, ``topics[3]``, or empty for the whole file.
     known
-        The fields it may have; any other is refused, since it is most likely a misspelt one.
+        The permitted fields. Any other field is an error, because it is most likely misspelt.
     """
 
     def __init__(self, values: object, label: str, known: Collection[str]) -> None:
@@ -47,44 +48,183 @@ class Fields:
         return self._values.get(name) is not None
 
     def label(self, name: str) -> str:
-        """Return the full name of a field."""
+        """Return the full name of a field for error messages.
+
+        Parameters
+        ----------
+        name
+            The field.
+
+        Returns
+        -------
+        str
+            Such as ``servers.storage``.
+        """
         return _joined(self._label, name)
 
     def value(self, name: str) -> Any:
-        """Return a field of whatever type."""
+        """Return a field of any type.
+
+        Parameters
+        ----------
+        name
+            The field.
+
+        Returns
+        -------
+        object
+            Its value.
+
+        Raises
+        ------
+        InputError
+            If the field is missing.
+        """
         if name not in self._values:
             raise InputError(self.label(name), "is missing")
         return self._values[name]
 
     def text(self, name: str) -> str:
-        """Return a string."""
+        """Return a text field.
+
+        Parameters
+        ----------
+        name
+            The field.
+
+        Returns
+        -------
+        str
+            The text.
+
+        Raises
+        ------
+        InputError
+            If the field is missing or not text.
+        """
         return text(self.label(name), self.value(name))
 
     def number(self, name: str) -> float:
-        """Return a finite number."""
+        """Return a numeric field.
+
+        Parameters
+        ----------
+        name
+            The field.
+
+        Returns
+        -------
+        float
+            A finite number.
+
+        Raises
+        ------
+        InputError
+            If the field is missing or not a finite number.
+        """
         return float(_floats([self.value(name)], self.label(name))[0])
 
     def integer(self, name: str) -> int:
-        """Return a whole number that fits 64 bits."""
+        """Return an integer field.
+
+        Parameters
+        ----------
+        name
+            The field.
+
+        Returns
+        -------
+        int
+            A whole number that fits 64 bits.
+
+        Raises
+        ------
+        InputError
+            If the field is missing or not such a number.
+        """
         return int(whole_numbers([self.value(name)], self.label(name))[0])
 
     def entries(self, name: str) -> list[Any]:
-        """Return a list of whatever."""
+        """Return a field that is a list of any values.
+
+        Parameters
+        ----------
+        name
+            The field.
+
+        Returns
+        -------
+        list
+            The list.
+
+        Raises
+        ------
+        InputError
+            If the field is missing or not a list.
+        """
         value = self.value(name)
         if not isinstance(value, list):
             raise InputError(self.label(name), f"expected a list, got {shown(value)}")
         return value
 
     def numbers(self, name: str) -> FloatArray:
-        """Return a list of finite numbers."""
+        """Return a field that is a list of numbers.
+
+        Parameters
+        ----------
+        name
+            The field.
+
+        Returns
+        -------
+        array
+            Finite numbers.
+
+        Raises
+        ------
+        InputError
+            If the field is missing or not a list of finite numbers.
+        """
         return _floats(self.entries(name), f"{self.label(name)}[{{}}]")
 
     def integers(self, name: str) -> npt.NDArray[np.int64]:
-        """Return a list of whole numbers."""
+        """Return a field that is a list of integers.
+
+        Parameters
+        ----------
+        name
+            The field.
+
+        Returns
+        -------
+        array
+            Whole numbers that fit 64 bits.
+
+        Raises
+        ------
+        InputError
+            If the field is missing or not a list of such numbers.
+        """
         return whole_numbers(self.entries(name), f"{self.label(name)}[{{}}]")
 
     def matrix(self, name: str) -> FloatArray:
-        """Return a list of lists of numbers, all of one length."""
+        """Return a field that is a list of lists of numbers, all of the same length.
+
+        Parameters
+        ----------
+        name
+            The field.
+
+        Returns
+        -------
+        array of two dimensions
+            Finite numbers.
+
+        Raises
+        ------
+        InputError
+            If the field is missing or not such a matrix.
+        """
         rows = self.entries(name)
         for index, row in enumerate(rows):
             if not isinstance(row, list):
@@ -96,7 +236,7 @@ class Fields:
 
 
 def _floats(values: list[Any], entry: str) -> FloatArray:
-    """Return a list as floats; ``entry`` is the name of an element with ``{}`` for its index."""
+    """Return a list as floats; ``entry`` is the name of an entry with ``{}`` for its index."""
     if not set(map(type, values)) <= {int, float}:
         where = next(i for i, value in enumerate(values) if type(value) not in (int, float))
         raise InputError(entry.format(where), f"expected a number, got {shown(values[where])}")
@@ -112,7 +252,25 @@ def _floats(values: list[Any], entry: str) -> FloatArray:
 
 
 def whole_numbers(values: list[Any], entry: str) -> npt.NDArray[np.int64]:
-    """Return a list as integers; ``entry`` is the name of an element with ``{}`` for its index."""
+    """Check a list of whole numbers and return it as an array.
+
+    Parameters
+    ----------
+    values
+        The list.
+    entry
+        Name of an entry for error messages, with ``{}`` for its index.
+
+    Returns
+    -------
+    array
+        The numbers as 64-bit integers.
+
+    Raises
+    ------
+    InputError
+        If an entry is not a whole number that fits 64 bits.
+    """
     if not set(map(type, values)) <= {int}:
         where = next(i for i, value in enumerate(values) if type(value) is not int)
         raise InputError(entry.format(where), f"expected a whole number, got {shown(values[where])}")
@@ -125,7 +283,28 @@ def whole_numbers(values: list[Any], entry: str) -> npt.NDArray[np.int64]:
 
 
 def read_object(path: Path, wanted: str, known: Collection[str]) -> Fields:
-    """Read a JSON file (``.gz`` too) that must be an object of the given format."""
+    """Read a JSON file that must contain an object of a given format.
+
+    Parameters
+    ----------
+    path
+        The file, compressed if its name ends in ``.gz``.
+    wanted
+        The expected value of the field ``format``.
+    known
+        The permitted fields of the object.
+
+    Returns
+    -------
+    Fields
+        The object.
+
+    Raises
+    ------
+    InputError
+        If the file cannot be read, is too large, is not JSON, or has another format or an unknown field. The message
+        does not contain the path.
+    """
     try:
         with gzip.open(path) if path.suffix == ".gz" else path.open("rb") as file:
             raw = _read_limited(file)
@@ -154,7 +333,7 @@ def read_object(path: Path, wanted: str, known: Collection[str]) -> Fields:
 
 
 def _read_limited(file: BufferedIOBase) -> bytes:
-    # Piece by piece: asked for the limit at once, Python would set that much memory aside for the smallest file.
+    # The file is read in pieces, because one call with the limit would reserve that much memory even for a small file.
     pieces: list[bytes] = []
     size = 0
     while piece := file.read(1 << 20):
@@ -166,7 +345,7 @@ def _read_limited(file: BufferedIOBase) -> bytes:
 
 
 def _parsed(content: str) -> Any:
-    """Parse JSON; numbers that no field may hold (NaN, 1e999) stay in, for the field's own check to refuse by name."""
+    """Parse JSON. Numbers such as NaN and 1e999 are kept, so that the check of their field can name it in the error."""
     repeated: list[tuple[dict[str, Any], str]] = []
 
     def collect(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -179,10 +358,10 @@ def _parsed(content: str) -> Any:
         parsed = json.loads(content, object_pairs_hook=collect)
     except json.JSONDecodeError:
         raise
-    except ValueError:  # an integer of more digits than Python reads: the slow way takes it for infinite
+    except ValueError:  # Python refuses an integer with very many digits; the second attempt reads it as infinite
         parsed = json.loads(content, object_pairs_hook=collect, parse_int=_int_or_infinite)
     if repeated:
-        # The last one found is part of the result; one before it may have been in a value that was given twice itself.
+        # An earlier one may be inside a value that was itself repeated and dropped; the last one is part of the result.
         values, name = repeated[-1]
         raise InputError(_joined(_label_of(values, parsed), _brief(name)), "is given twice")
     return parsed
@@ -196,7 +375,7 @@ def _int_or_infinite(digits: str) -> float:
 
 
 def _label_of(wanted: object, whole: Any) -> str:
-    """Return what errors call an object that is somewhere inside another: ``topics[3]``."""
+    """Return the name for error messages, such as ``topics[3]``, of an object inside another."""
     waiting: list[tuple[str, Any]] = [("", whole)]
     while waiting:
         label, value = waiting.pop()
@@ -215,5 +394,5 @@ def _joined(label: str, name: str) -> str:
 
 
 def _brief(name: str) -> str:
-    """Return the name of a field nobody knows, as errors show it: without quotes, cut when long."""
+    """Return the name of an unknown field for error messages: without quotes, truncated if long."""
     return shown(name)[1:-1]

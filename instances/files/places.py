@@ -1,4 +1,4 @@
-"""Real places: server sites and clients from CSV files with latitude and longitude, projected to km."""
+"""Real places of servers and clients: read from CSV files with latitude and longitude, and projected to km."""
 
 import csv
 import math
@@ -19,27 +19,76 @@ LONGITUDE_NAMES = ("longitude", "lon", "lng", "long")
 
 @dataclass(frozen=True, eq=False)
 class Places:
-    """Points in km, as ``n×2`` arrays: sites that servers may stand at, and points where clients are (or None)."""
+    """Points on a plane map, as ``n×2`` arrays in km.
+
+    Attributes
+    ----------
+    sites
+        Possible positions of servers.
+    clients
+        Possible positions of clients; None for any position.
+    """
 
     sites: FloatArray
     clients: FloatArray | None = None
 
     def bounds(self) -> tuple[FloatArray, FloatArray]:
-        """Return the lower left and upper right corner of everything."""
+        """Return the bounding box of all points.
+
+        Returns
+        -------
+        tuple of two arrays
+            The lower left and the upper right corner.
+        """
         points = self.sites if self.clients is None else np.concatenate([self.sites, self.clients])
         return points.min(axis=0), points.max(axis=0)
 
     def choose_servers(self, count: int, rng: np.random.Generator) -> FloatArray:
-        """Return ``count`` of the sites, at random, in the order of the file."""
+        """Choose sites at random.
+
+        Parameters
+        ----------
+        count
+            Number of servers.
+        rng
+            Random stream.
+
+        Returns
+        -------
+        array of shape (count, 2)
+            Different sites, in the order of the file.
+
+        Raises
+        ------
+        InputError
+            If there are fewer sites.
+        """
         if count > len(self.sites):
             raise InputError("servers", f"expected at most {len(self.sites)}, the number of sites, got {count}")
         return self.sites[np.sort(rng.permutation(len(self.sites))[:count])]
 
 
 def read_places(sites: str | Path, clients: str | Path | None = None) -> Places:
-    """Read sites and perhaps clients, and project both around the middle of the sites.
+    """Read sites and, optionally, clients, and project both to a plane map around the mean of the sites.
 
-    Columns named latitude and longitude (or lat, lon, lng) are used, whatever their case; others are ignored.
+    The columns latitude and longitude (or lat, lon, lng, long) are used, in upper or lower case. Others are ignored.
+
+    Parameters
+    ----------
+    sites
+        CSV file with the possible positions of servers.
+    clients
+        CSV file with the possible positions of clients.
+
+    Returns
+    -------
+    Places
+        The points in km.
+
+    Raises
+    ------
+    InputError
+        If a file cannot be read, lacks a column, has no rows, or has a value that is not a valid degree.
     """
     site_degrees = _read_degrees(Path(sites))
     centre = _centre(site_degrees)
@@ -48,7 +97,20 @@ def read_places(sites: str | Path, clients: str | Path | None = None) -> Places:
 
 
 def snap(wanted: FloatArray, points: FloatArray) -> FloatArray:
-    """Return for each wanted position the nearest point, each point used once while there are enough of them."""
+    """Replace each position by the nearest point.
+
+    Parameters
+    ----------
+    wanted
+        The positions, processed in their order.
+    points
+        The points. If there are at least as many as positions, each point is used at most once.
+
+    Returns
+    -------
+    array of the shape of ``wanted``
+        The chosen points.
+    """
     return points[_snap(wanted, points, len(wanted) <= len(points))]
 
 
@@ -59,12 +121,12 @@ def _centre(degrees: FloatArray) -> tuple[float, float]:
 
 
 def _around(longitude: float, reference: float) -> float:
-    """Return the longitude within half a turn of the reference, so that the date line splits no map."""
+    """Return the longitude within 180° of the reference, so that the date line does not split a map."""
     return reference + (longitude - reference + 180.0) % 360.0 - 180.0
 
 
 def _project(degrees: FloatArray, centre: tuple[float, float]) -> FloatArray:
-    """Project to km with one scale for all longitudes: within 0.01 % in a city, 0.5 % over 100 km."""
+    """Project to km with one scale for all longitudes. The error is 0.01 % in a city and 0.5 % over 100 km."""
     narrow = math.cos(math.radians(centre[0]))
     kilometres = np.array(
         [
@@ -75,7 +137,7 @@ def _project(degrees: FloatArray, centre: tuple[float, float]) -> FloatArray:
             for latitude, longitude in degrees
         ]
     )
-    return np.round(kilometres, 6)  # to the millimetre: the last bits of cos() differ between machines
+    return np.round(kilometres, 6)  # rounded to millimetres, because the last bits of cos() differ between machines
 
 
 def _read_degrees(path: Path) -> FloatArray:

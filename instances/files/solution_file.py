@@ -1,4 +1,4 @@
-"""Solutions in files: an assignment, who made it for which instance, and what is claimed of it."""
+"""The file format of solutions: an assignment, its instance and method, and the claimed objective and bound."""
 
 import json
 from dataclasses import dataclass
@@ -20,22 +20,22 @@ STATUSES = ("optimal", "feasible", "time_limit", "memory_limit", "error")
 
 @dataclass(frozen=True, eq=False)
 class StoredSolution:
-    """What a solution file says.
+    """The content of a solution file.
 
     Attributes
     ----------
     instance
-        Content hash of the instance it belongs to.
+        Content hash of the instance.
     method, seed
-        What made it.
+        The method and its seed.
     status
         One of ``optimal feasible time_limit memory_limit error``.
     home
         One server per client.
     objective
-        ``ΣD`` as claimed; to be recomputed, never believed.
+        The claimed ``ΣD``. Readers compute it again and do not rely on it.
     bound
-        Lower bound on ``ΣD`` as claimed; None where the method proves nothing.
+        The claimed lower bound on ``ΣD``; None if the method proves none.
     """
 
     instance: str
@@ -48,7 +48,25 @@ class StoredSolution:
 
 
 def read_solution(path: str | Path, instance: Instance) -> StoredSolution:
-    """Read a solution and check that it is one of ``instance``."""
+    """Read a solution of an instance.
+
+    Parameters
+    ----------
+    path
+        The file.
+    instance
+        The instance that the solution must belong to.
+
+    Returns
+    -------
+    StoredSolution
+        The solution.
+
+    Raises
+    ------
+    InputError
+        If the file cannot be read, is not valid, or belongs to another instance.
+    """
     path = Path(path)
     try:
         fields = read_object(path, FORMAT, KNOWN)
@@ -74,13 +92,37 @@ def read_solution(path: str | Path, instance: Instance) -> StoredSolution:
 
 
 def check_solution_path(path: str | Path) -> None:
-    """Refuse a path that does not look like a solution's."""
+    """Check that a path can be used for a solution.
+
+    Parameters
+    ----------
+    path
+        The path.
+
+    Raises
+    ------
+    InputError
+        If the name does not end in ``.json``.
+    """
     if Path(path).suffix != ".json":
         raise InputError(str(path), "expected a name ending in .json for a solution")
 
 
 def write_solution(solution: StoredSolution, path: str | Path) -> None:
-    """Write a solution as JSON."""
+    """Write a solution as JSON.
+
+    Parameters
+    ----------
+    solution
+        The solution.
+    path
+        A file whose name ends in ``.json``.
+
+    Raises
+    ------
+    InputError
+        If the name has another ending or the file cannot be written.
+    """
     check_solution_path(path)
     content = {
         "format": FORMAT,

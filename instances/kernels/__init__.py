@@ -1,1 +1,1 @@
-"""What compiled code stands on: the compiler, random numbers, ragged arrays."""
+"""Foundations of compiled code: compilation, its cache, random numbers, ragged arrays, delays."""

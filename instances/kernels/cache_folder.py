@@ -1,4 +1,4 @@
-"""A folder for what can be made again: the user's cache, or the next best."""
+"""The folder for cached files, which can always be produced again."""
 
 import contextlib
 import os
@@ -8,13 +8,28 @@ from pathlib import Path
 
 
 def cache_folder(purpose: str, chosen: str | None = None) -> Path:
-    """Return the first folder that is ours to write to: the one chosen, the user's cache, a temporary one."""
+    """Return a folder for cached files that belongs to this user and is writable.
+
+    Candidates are, in this order, the chosen folder, the user's cache folder, and a folder for temporary files.
+
+    Parameters
+    ----------
+    purpose
+        Name of the cache, such as ``numba``.
+    chosen
+        A folder to try first.
+
+    Returns
+    -------
+    Path
+        The folder, which exists.
+    """
     for root in _candidates(purpose, chosen):
         try:
             root.mkdir(mode=0o700, parents=True, exist_ok=True)
         except OSError:
             continue
-        # A cache holds code: a folder of somebody else's is not to be trusted.
+        # The cache contains code that will be executed, so a folder of another user must not be trusted.
         if os.access(root, os.W_OK) and (not hasattr(os, "getuid") or root.stat().st_uid == os.getuid()):
             return root
     return Path(tempfile.mkdtemp(prefix=f"relocbench-{purpose}-"))
@@ -25,7 +40,7 @@ def _candidates(purpose: str, chosen: str | None) -> Iterator[Path]:
         yield Path(chosen)
     if caches := os.environ.get("XDG_CACHE_HOME"):
         yield Path(caches) / "relocbench" / purpose
-    # A user without a home, as containers have them, makes this raise RuntimeError.
+    # Path.home raises RuntimeError for a user without a home folder, which occurs in containers.
     with contextlib.suppress(RuntimeError):
         yield Path.home() / ".cache" / "relocbench" / purpose
     user = os.getuid() if hasattr(os, "getuid") else "user"

@@ -55,7 +55,7 @@ def _cache_folder(module: Path) -> Path:
 
 @functools.cache
 def _imported(module: Path) -> frozenset[Path]:
-    """Return the files that a module imports from its own package and from ours."""
+    """Return the files that a module imports from its own package and from relocbench."""
     root = module.parent
     while (root / "__init__.py").exists():
         root = root.parent

@@ -1,4 +1,4 @@
-"""Ragged lists of integers in compressed (CSR) form."""
+"""Ragged arrays: lists of integers of different lengths in compressed (CSR) form."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -16,12 +16,12 @@ OffsetArray = npt.NDArray[np.int64]
 
 @dataclass(frozen=True, eq=False)
 class Ragged:
-    """Lists of integers, one after the other; read-only.
+    """Lists of integers, stored one after the other. The arrays are read-only.
 
     Attributes
     ----------
     start
-        ``start[g]`` is where list ``g`` begins in ``item``; one entry more than there are lists.
+        List ``g`` is ``item[start[g]:start[g + 1]]``. The array has one entry more than there are lists.
     item
         The entries of all lists.
     """
@@ -42,13 +42,24 @@ class Ragged:
 
     @classmethod
     def of(cls, lists: Iterable[Sequence[int]]) -> "Ragged":
-        """Build from Python lists."""
+        """Build from Python lists.
+
+        Parameters
+        ----------
+        lists
+            The lists.
+
+        Returns
+        -------
+        Ragged
+            The same lists in compressed form.
+        """
         kept = list(lists)
         start = offsets([len(entries) for entries in kept])
         return cls(start, np.array([entry for entries in kept for entry in entries] or np.empty(0, np.int32)))
 
     def __reduce__(self) -> tuple[type["Ragged"], tuple[OffsetArray, IntArray]]:
-        # Pickled arrays come back writable: build anew instead.
+        # Unpickled arrays would be writable; the constructor makes them read-only again.
         return Ragged, (self.start, self.item)
 
     def __len__(self) -> int:
@@ -62,16 +73,33 @@ class Ragged:
 
     @property
     def sizes(self) -> OffsetArray:
-        """How long each list is."""
+        """Length of each list."""
         return np.diff(self.start)
 
     def owner(self) -> IntArray:
-        """Return, for each entry of ``item``, the list it is in."""
+        """Return for each entry of ``item`` the index of its list.
+
+        Returns
+        -------
+        array
+            One list index per entry.
+        """
         return np.repeat(np.arange(len(self), dtype=np.int32), self.sizes)
 
 
 def offsets(sizes: npt.ArrayLike) -> OffsetArray:
-    """Return where lists of these sizes begin when they stand one after the other, and where the last one ends."""
+    """Return the start of each list when lists of the given sizes are stored one after the other.
+
+    Parameters
+    ----------
+    sizes
+        Length of each list.
+
+    Returns
+    -------
+    array
+        The starts, followed by the end of the last list.
+    """
     counts = np.asarray(sizes)
     start = np.zeros(len(counts) + 1, np.int64)
     np.cumsum(counts, out=start[1:])
@@ -79,7 +107,20 @@ def offsets(sizes: npt.ArrayLike) -> OffsetArray:
 
 
 def frozen(values: npt.ArrayLike, dtype: npt.DTypeLike) -> npt.NDArray[Any]:
-    """Return a read-only, contiguous array of our own that nobody else can write to."""
+    """Return a read-only, contiguous copy, so that no caller can change it through another reference.
+
+    Parameters
+    ----------
+    values
+        The values.
+    dtype
+        Type of the copy.
+
+    Returns
+    -------
+    array
+        The copy.
+    """
     array = np.array(values, dtype=dtype, order="C", copy=True)
     array.flags.writeable = False
     return array

@@ -1,4 +1,4 @@
-"""Random streams named by what they are for, the same on every machine and in any order of use."""
+"""Random streams identified by names, equal on every machine and independent of the order of use."""
 
 import hashlib
 
@@ -6,14 +6,24 @@ import numpy as np
 
 
 def stream(*axes: str | int) -> np.random.Generator:
-    """Return the random stream of a place in a grid, such as ``stream("paper", "field", '{"sigma":10}', 3)``.
+    """Return the random stream with a given name, such as ``stream("paper", "field", '{"sigma":10}', 3)``.
 
-    Each axis is a key of its own below the root, so a new value on one axis changes no other stream.
+    Each part of the name is a key of its own, so a new value of one part changes no other stream.
+
+    Parameters
+    ----------
+    *axes
+        The parts of the name.
+
+    Returns
+    -------
+    numpy.random.Generator
+        The stream, at its beginning.
     """
     sequence = np.random.SeedSequence(0, spawn_key=tuple(_word(axis) for axis in axes))
     return np.random.Generator(np.random.PCG64DXSM(sequence))
 
 
 def _word(axis: str | int) -> int:
-    # Typed, so that the text "3" and the number 3 are different keys.
+    # The type is part of the key, so that the text "3" and the number 3 give different streams.
     return int.from_bytes(hashlib.sha256(f"{type(axis).__name__}:{axis}".encode()).digest()[:8], "little")

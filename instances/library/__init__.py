@@ -1,1 +1,1 @@
-"""The library: instances that come with the best homes known, a bound, and a certificate that proves both."""
+"""The library: instances with their best known homes, a lower bound, and a certificate that proves both."""

@@ -1,4 +1,7 @@
-"""A folder of certified instances, by name: an index, and for each entry the instance and its certificate."""
+"""The library of certified instances.
+
+A library is a folder with an index and, for each entry of the index, an instance and its certificate.
+"""
 
 import difflib
 import fnmatch
@@ -26,7 +29,15 @@ NAME = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*")
 
 @dataclass(frozen=True)
 class Claim:
-    """A bound that a method claims and no certificate proves."""
+    """A lower bound that a method claims without a certificate.
+
+    Attributes
+    ----------
+    bound
+        The claimed lower bound on ``ΣD``.
+    by
+        The method.
+    """
 
     bound: float
     by: str
@@ -34,28 +45,28 @@ class Claim:
 
 @dataclass(frozen=True)
 class Entry:
-    """One line of the index.
+    """One entry of the index.
 
     Attributes
     ----------
     name
-        What the entry and its instance are called.
+        Name of the entry and of its instance.
     instance
         Content hash of the instance.
     clients, servers, topics
-        Its sizes.
+        Sizes of the instance.
     objective, exact_objective
-        ``ΣD`` of the best homes known, as a float and as ``p/q``.
+        ``ΣD`` of the best known homes, as a float and as a fraction ``p/q``.
     bound, exact_bound
-        What no assignment is below, by the certificate; the float is not above the rational.
+        The lower bound that the certificate proves, as a float and as a fraction; the float is rounded down.
     gap
-        ``(objective - bound) / objective``; None where the objective is 0 and the bound is not.
+        ``(objective - bound) / objective``; None if the objective is 0 and the bound is not.
     status
-        ``optimal`` or ``feasible``, by the certificate.
+        ``optimal`` or ``feasible``, as the certificate proves.
     homes_by, bound_by
-        How each was obtained.
+        The methods that produced the homes and the bound.
     claimed
-        A higher bound that has no certificate; None if there is none.
+        A higher lower bound without a certificate; None if there is none.
     """
 
     name: str
@@ -74,11 +85,17 @@ class Entry:
     claimed: Claim | None = None
 
     def to_json(self) -> dict[str, Any]:
-        """Return the line as it is written."""
-        line = asdict(self)
+        """Return the entry as an object of the index file.
+
+        Returns
+        -------
+        dict
+            The fields by name, without ``claimed`` if there is no claim.
+        """
+        content = asdict(self)
         if self.claimed is None:
-            del line["claimed"]
-        return line
+            del content["claimed"]
+        return content
 
 
 ENTRY_FIELDS = tuple(field.name for field in fields(Entry))
@@ -90,18 +107,50 @@ class Library:
     Parameters
     ----------
     folder
-        Where it is; the one that comes with this package, if not given. A folder without an index is an empty library.
+        The folder; by default that of the library in this package. A folder without an index is an empty library.
     """
 
     def __init__(self, folder: str | Path = FOLDER) -> None:
         self.folder = Path(folder)
 
     def names(self, pattern: str = "*") -> list[str]:
-        """Return the names of all entries, or of those that match a pattern such as ``small-*``."""
+        """Return the names of all entries that match a pattern.
+
+        Parameters
+        ----------
+        pattern
+            A pattern such as ``small-*``.
+
+        Returns
+        -------
+        list of str
+            The names in the order of the index.
+
+        Raises
+        ------
+        InputError
+            If the index cannot be read.
+        """
         return [name for name in self.entries if fnmatch.fnmatchcase(name, pattern)]
 
     def entry(self, name: str) -> Entry:
-        """Return the line of one entry."""
+        """Return one entry.
+
+        Parameters
+        ----------
+        name
+            Name of the entry.
+
+        Returns
+        -------
+        Entry
+            The entry.
+
+        Raises
+        ------
+        InputError
+            If the library has no entry of that name.
+        """
         if name not in self.entries:
             close = difflib.get_close_matches(name, self.entries, n=3)
             hint = f"; close to it: {', '.join(close)}" if close else "; `relocbench library list` names them"
@@ -109,7 +158,23 @@ class Library:
         return self.entries[name]
 
     def read(self, name: str) -> Instance:
-        """Read the instance of an entry."""
+        """Read the instance of an entry.
+
+        Parameters
+        ----------
+        name
+            Name of the entry.
+
+        Returns
+        -------
+        Instance
+            The instance.
+
+        Raises
+        ------
+        InputError
+            If there is no such entry, or its file is not valid or has another hash than the index states.
+        """
         entry = self.entry(name)
         path = self.instance_path(entry.name)
         instance = read_json(path)
@@ -118,7 +183,23 @@ class Library:
         return instance
 
     def best_home(self, name: str) -> IntArray:
-        """Return the best homes known of an entry."""
+        """Return the best known homes of an entry, which are part of its certificate.
+
+        Parameters
+        ----------
+        name
+            Name of the entry.
+
+        Returns
+        -------
+        array
+            One server per client.
+
+        Raises
+        ------
+        InputError
+            If there is no such entry or its files are not valid.
+        """
         path = self.certificate_path(self.entry(name).name)
         try:
             home = read_object(path, "relocbench-certificate/1", CERTIFICATE_FIELDS).integers("home")
@@ -127,36 +208,69 @@ class Library:
             raise error.inside(str(path)) from error
 
     def instance_path(self, name: str) -> Path:
-        """Return where the instance of an entry is."""
+        """Return the path of the instance of an entry.
+
+        Parameters
+        ----------
+        name
+            Name of the entry.
+
+        Returns
+        -------
+        Path
+            The path, whether or not the file exists.
+        """
         return self.folder / f"{checked_name(name)}.json.gz"
 
     def certificate_path(self, name: str) -> Path:
-        """Return where the certificate of an entry is."""
+        """Return the path of the certificate of an entry.
+
+        Parameters
+        ----------
+        name
+            Name of the entry.
+
+        Returns
+        -------
+        Path
+            The path, whether or not the file exists.
+        """
         return self.folder / f"{checked_name(name)}.certificate.json.gz"
 
     @property
     def index_path(self) -> Path:
-        """Where the index is."""
+        """Path of the index."""
         return self.folder / "index.json"
 
     @property
     def version(self) -> int:
-        """How often the library has been changed."""
+        """Number of changes to the library so far."""
         return self._index[0]
 
     @property
     def entries(self) -> Mapping[str, Entry]:
-        """All lines, by name."""
+        """All entries by name."""
         return self._index[1]
 
     def put(self, entry: Entry) -> None:
-        """Write the line of a new entry, or another one for an old; the version goes up."""
+        """Add an entry to the index, or replace the entry of that name, and increase the version by 1.
+
+        Parameters
+        ----------
+        entry
+            The entry.
+
+        Raises
+        ------
+        InputError
+            If the index cannot be read or written.
+        """
         entries = {**self.entries, entry.name: entry}
-        lines = ",\n  ".join(json.dumps(line.to_json(), ensure_ascii=False) for line in entries.values())
+        lines = ",\n  ".join(json.dumps(one.to_json(), ensure_ascii=False) for one in entries.values())
         text = f'{{"format": "{FORMAT}", "version": {self.version + 1}, "entries": [\n  {lines}]}}\n'
         with written_whole(self.index_path) as temporary:
             temporary.write_text(text, encoding="utf-8")
-        del self._index  # to be read again
+        del self._index  # the next access reads the new index
 
     @cached_property
     def _index(self) -> tuple[int, dict[str, Entry]]:
@@ -164,9 +278,9 @@ class Library:
             return 0, {}
         try:
             index = read_object(self.index_path, FORMAT, ("format", "version", "entries"))
-            lines = [_read_entry(line, f"entries[{i}]") for i, line in enumerate(index.entries("entries"))]
-            entries = {entry.name: entry for entry in lines}
-            if len(entries) < len(lines):
+            listed = [_read_entry(content, f"entries[{i}]") for i, content in enumerate(index.entries("entries"))]
+            entries = {entry.name: entry for entry in listed}
+            if len(entries) < len(listed):
                 raise InputError("entries", "expected each name once")
             return index.integer("version"), entries
         except InputError as error:
@@ -174,22 +288,54 @@ class Library:
 
 
 def read_named(text: str) -> Iterator[Instance]:
-    """Read what ``library:NAME`` or ``library:PATTERN`` stands for, one instance after the other."""
-    shelf = Library()
+    """Read the instances that ``library:NAME`` or ``library:PATTERN`` selects, one after the other.
+
+    Parameters
+    ----------
+    text
+        A name or a pattern after the prefix ``library:``.
+
+    Yields
+    ------
+    Instance
+        The instances in the order of the index.
+
+    Raises
+    ------
+    InputError
+        If the library has no such entry or a file is not valid.
+    """
+    library = Library()
     name = text.removeprefix("library:")
-    for found in shelf.names(name) or [shelf.entry(name).name]:
-        yield shelf.read(found)
+    for found in library.names(name) or [library.entry(name).name]:
+        yield library.read(found)
 
 
 def checked_name(name: str) -> str:
-    """Return a name that an entry may have: it is part of a file name, and of patterns."""
+    """Return a name after checking that it can be used in file names and patterns.
+
+    Parameters
+    ----------
+    name
+        The name of an entry.
+
+    Returns
+    -------
+    str
+        The same name.
+
+    Raises
+    ------
+    InputError
+        If it has other characters than lower-case letters, digits and single hyphens between them.
+    """
     if not NAME.fullmatch(name):
         raise InputError("name", f"expected lower-case letters and digits, joined by hyphens, got {shown(name)}")
     return name
 
 
-def _read_entry(line: object, label: str) -> Entry:
-    row = Fields(line, label, ENTRY_FIELDS)
+def _read_entry(content: object, label: str) -> Entry:
+    row = Fields(content, label, ENTRY_FIELDS)
     claimed = None
     if "claimed" in row:
         claim = Fields(row.value("claimed"), row.label("claimed"), ("bound", "by"))

@@ -13,7 +13,7 @@ from relocbench.instances.nearest_server import nearest_server
 from tests.samples import KINDS, random_instance, worked_example
 
 
-def test_arrays_are_our_own_and_read_only():
+def test_arrays_are_copied_and_read_only():
     x = np.array([0.0, 10.0])
     instance = dataclasses.replace(worked_example(), server_x=x)
     x[0] = 99.0
@@ -33,7 +33,7 @@ def test_arrays_are_our_own_and_read_only():
         instance.parameters["new"] = 1
 
 
-def test_pickling_keeps_content_and_protection():
+def test_pickling_keeps_content_and_read_only_arrays():
     instance = FAMILIES["paper"].cells({"sigma": 5})[0].build(0)
     again = pickle.loads(pickle.dumps(instance))
     assert again.hash == instance.hash
@@ -46,13 +46,13 @@ def test_pickling_keeps_content_and_protection():
 @pytest.mark.parametrize(
     ("start", "item"), [([0, 3], [0, 1]), ([1, 2], [0, 1]), ([0, 2, 1, 2], [0, 1]), ([], []), ([0, 2], [0.5, 1.0])]
 )
-def test_groups_that_are_no_lists_are_refused(start, item):
+def test_invalid_ragged_arrays_are_rejected(start, item):
     with pytest.raises(InputError, match="expected"):
         Ragged(np.array(start, np.int64), np.array(item))
 
 
 @pytest.mark.parametrize("seed", range(2 * len(KINDS)))
-def test_both_directions_of_membership_agree(seed):
+def test_memberships_by_topic_and_by_client_agree(seed):
     instance = random_instance(seed)
     expected = set()
     for topic, (publishers, subscribers) in enumerate(zip(instance.publishers, instance.subscribers, strict=True)):
@@ -68,12 +68,12 @@ def test_both_directions_of_membership_agree(seed):
     assert all(topics.tolist() == sorted(topics.tolist()) for topics in instance.topics)
 
 
-def test_weights_are_twice_the_degree_when_everybody_publishes_and_subscribes():
+def test_weights_are_twice_the_degree_if_all_members_publish_and_subscribe():
     instance = FAMILIES["paper"].cells({"sigma": 5})[0].build(0)
     np.testing.assert_allclose(instance.client_weight, 2 * instance.topics.sizes, rtol=1e-12)
 
 
-def test_cloud_is_far_when_two_trips_to_it_are_no_shorter_than_any_server_link():
+def test_cloud_is_far_if_its_round_trip_is_at_least_every_server_delay():
     instance = worked_example()  # the servers are 1 ms apart
     assert dataclasses.replace(instance, cloud_delay=0.5).cloud_is_far
     assert not dataclasses.replace(instance, cloud_delay=math.nextafter(0.5, 0)).cloud_is_far
@@ -86,7 +86,7 @@ def test_euclidean_delay_is_the_same_double_in_python_numpy_and_compiled_code():
             dx = float(instance.client_x[m]) - float(instance.server_x[l])
             dy = float(instance.client_y[m]) - float(instance.server_y[l])
             assert float(instance.client_delay(m, l)) == instance.delay_per_km * math.sqrt(dx * dx + dy * dy)
-    # The compiled search compares the same doubles, or ties would fall differently.
+    # The compiled search must compare the same doubles; otherwise ties would be broken differently.
     table = instance.client_delay(np.arange(instance.n_clients)[:, None], np.arange(instance.n_servers)[None, :])
     assert nearest_server(instance).tolist() == table.argmin(axis=1).tolist()
 
@@ -118,7 +118,7 @@ class TestHash:
         renamed = dataclasses.replace(base, name="other", parameters={"a": 1}, server_y=[-0.0, 0.0])
         assert renamed.hash == base.hash
 
-    def test_is_what_it_has_always_been(self):
+    def test_never_changes(self):
         assert worked_example().hash == "de693a638177251150c4c2a23bd90935e6232506174bf567f586ed7081d40ee2"
 
 
@@ -151,7 +151,7 @@ class TestHash:
         ({"name": 3}, "name: expected text, got 3"),
     ],
 )
-def test_impossible_values_are_refused_by_field(change, problem):
+def test_impossible_values_are_rejected_by_field(change, problem):
     with pytest.raises(InputError) as caught:
         dataclasses.replace(worked_example(), **change)
     assert str(caught.value) == problem

@@ -19,19 +19,19 @@ def pairs(text):
         (b"# nothing\n", []),
     ],
 )
-def test_edges_of_any_style_are_read(text, edges):
+def test_edges_are_read_in_every_style(text, edges):
     found = parse_edges(text, beginning=True)
     assert pairs(found) == edges
     assert (found.bad, found.follower.dtype) == (0, np.int64)
 
 
-def test_lines_that_are_no_edges_are_counted_and_the_first_is_shown():
+def test_invalid_lines_are_counted_and_the_first_is_kept():
     found = parse_edges(b"1\t2\nx\ty\n3\n4\t5\t6\n7\t99999999999999999999\n8\t9\n\xff\t1\n", beginning=True)
     assert pairs(found) == [(1, 2), (8, 9)]
     assert (found.bad, found.example) == (5, "'x\\ty'")
 
 
-def test_a_header_is_one_only_at_the_beginning():
+def test_a_header_is_accepted_only_at_the_beginning():
     assert parse_edges(b"from\tto\n1\t2\n", beginning=True).bad == 0
     assert parse_edges(b"from\tto\n1\t2\n", beginning=False).bad == 1
     assert parse_edges(b"from\tto\na\tb\n1\t2\n", beginning=True).bad == 1

@@ -26,10 +26,10 @@ def edges_of(graph):
         "id_1,id_2\n10,20\n10,30\n20,30\n7,7\n10,20\n",
         "follower\tfollowee\n10\t20\n10\t30\n20\t30\n7\t7\n10\t20\n",
     ],
-    ids=["tabs", "spaces", "commas", "crlf", "snap comments", "untidy", "csv header", "tsv header"],
+    ids=["tabs", "spaces", "commas", "crlf", "snap comments", "irregular", "csv header", "tsv header"],
 )
 @pytest.mark.parametrize("ending", ["txt", "txt.gz"])
-def test_edge_lists_of_any_style_read_the_same(tmp_path, text, ending):
+def test_all_styles_of_edge_lists_give_the_same_edges(tmp_path, text, ending):
     path = tmp_path / f"edges.{ending}"
     path.write_bytes(gzip.compress(text.encode()) if ending.endswith("gz") else text.encode())
     assert edges_of(read_follower_graph(path)) == EDGES
@@ -50,7 +50,7 @@ def test_edge_lists_of_any_style_read_the_same(tmp_path, text, ending):
         ("# nothing\n", "expected lines `follower<TAB>followee`, found no edge"),
     ],
 )
-def test_a_line_that_is_no_edge_is_named_by_number(tmp_path, text, problem):
+def test_the_error_for_an_invalid_line_has_its_number(tmp_path, text, problem):
     path = tmp_path / "edges.txt"
     path.write_text(text)
     with pytest.raises(InputError) as caught:
@@ -58,7 +58,7 @@ def test_a_line_that_is_no_edge_is_named_by_number(tmp_path, text, problem):
     assert str(caught.value) == f"{path}: {problem}"
 
 
-def test_embedded_default_has_the_papers_sizes():
+def test_the_synthetic_graph_has_the_papers_sizes():
     for seed in range(20):
         graph = synthetic_follower_graph(
             stream("test", seed), topics=64, min_size=2, max_size=21, max_topics_per_client=4

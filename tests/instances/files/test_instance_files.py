@@ -21,7 +21,7 @@ from tests.samples import KINDS, random_home, random_instance, worked_example
 
 @pytest.mark.parametrize("ending", ["json", "json.gz", "parquet"])
 @pytest.mark.parametrize("seed", range(len(KINDS)))
-def test_what_is_written_is_what_is_read(tmp_path, seed, ending):
+def test_instances_are_read_back_unchanged(tmp_path, seed, ending):
     instance = random_instance(seed)
     path = tmp_path / f"instance.{ending}"
     write_instance(instance, path)
@@ -33,14 +33,14 @@ def test_what_is_written_is_what_is_read(tmp_path, seed, ending):
 
 
 @pytest.mark.parametrize("ending", ["json", "json.gz", "parquet"])
-def test_parameters_survive(tmp_path, ending):
+def test_parameters_are_read_back_unchanged(tmp_path, ending):
     instance = FAMILIES["paper"].cells({"sigma": 5})[0].build(0)
     write_instance(instance, tmp_path / f"instance.{ending}")
     assert read_instance(tmp_path / f"instance.{ending}").parameters == instance.parameters
 
 
 def test_the_json_format_is_the_documented_one(tmp_path):
-    # Written by hand from the description of the format, not by our writer.
+    # The content follows the documentation of the format and does not come from the writer.
     content = {
         "format": "relocbench-instance/1",
         "name": "by hand",
@@ -67,7 +67,7 @@ def test_the_json_format_is_the_documented_one(tmp_path):
     assert explicit.parameters["anything"] == [1, {"goes": None}]
 
 
-def test_compressed_files_carry_neither_time_nor_name(tmp_path):
+def test_compressed_files_contain_neither_time_nor_name(tmp_path):
     instance = worked_example()
     for name in ("a", "b"):
         write_instance(instance, tmp_path / f"{name}.json.gz")
@@ -75,7 +75,7 @@ def test_compressed_files_carry_neither_time_nor_name(tmp_path):
     assert gzip.decompress((tmp_path / "a.json.gz").read_bytes()).decode() == to_json(instance)
 
 
-def test_one_instance_of_a_family_is_read_by_name(tmp_path):
+def test_one_instance_of_a_parquet_file_is_read_by_name(tmp_path):
     instances = [cell.build(seed) for cell in FAMILIES["preliminary"].cells() for seed in range(3)]
     path = tmp_path / "family.parquet"
     assert write_rows(instances, path) == 6
@@ -88,7 +88,7 @@ def test_one_instance_of_a_family_is_read_by_name(tmp_path):
         read_instance(f"{path}#nobody")
 
 
-def test_a_solution_survives_and_belongs_to_its_instance(tmp_path):
+def test_a_solution_is_read_back_for_its_own_instance_only(tmp_path):
     instance = worked_example()
     stored = StoredSolution(instance.hash, "by hand", 7, "feasible", np.array([0, 0, 1, 1], np.int32), 1.5, None)
     path = tmp_path / "solution.json"
@@ -101,7 +101,7 @@ def test_a_solution_survives_and_belongs_to_its_instance(tmp_path):
         read_solution(path, random_instance(0))
 
 
-def test_a_write_that_fails_leaves_the_old_file_and_nothing_else(tmp_path):
+def test_a_failed_write_leaves_only_the_old_file(tmp_path):
     path = tmp_path / "kept.json"
     path.write_text("old")
 
@@ -116,7 +116,7 @@ def test_a_write_that_fails_leaves_the_old_file_and_nothing_else(tmp_path):
     assert os.listdir(tmp_path) == ["kept.json"]
 
 
-def test_links_are_followed_and_pipes_written_to(tmp_path):
+def test_writing_follows_links_and_keeps_pipes(tmp_path):
     (tmp_path / "target.json").write_text("old")
     (tmp_path / "link.json").symlink_to("target.json")
     write_instance(worked_example(), tmp_path / "link.json")
@@ -129,7 +129,7 @@ def test_links_are_followed_and_pipes_written_to(tmp_path):
     assert not (tmp_path / "pipe.json").is_file()
 
 
-def test_a_name_is_found_behind_a_folder_with_a_hash_sign(tmp_path):
+def test_an_instance_name_is_found_after_a_folder_with_a_hash_sign(tmp_path):
     instances = [cell.build(0) for cell in FAMILIES["preliminary"].cells()]
     path = tmp_path / "a#b" / "family.parquet"
     write_rows(instances, path)
@@ -142,7 +142,7 @@ def test_written_files_have_ordinary_permissions(tmp_path):
     assert stat.S_IMODE((tmp_path / "a.json").stat().st_mode) == stat.S_IMODE((tmp_path / "plain").stat().st_mode)
 
 
-def test_folders_are_made_and_unwritable_places_named(tmp_path):
+def test_missing_folders_are_created_and_unwritable_paths_rejected(tmp_path):
     write_instance(worked_example(), tmp_path / "new" / "deep" / "a.json")
     assert read_instance(tmp_path / "new" / "deep" / "a.json").hash == worked_example().hash
     with pytest.raises(InputError, match="cannot be written"):
@@ -151,7 +151,7 @@ def test_folders_are_made_and_unwritable_places_named(tmp_path):
         write_instance(worked_example(), tmp_path / "a.txt")
 
 
-def test_a_folder_stands_for_the_instances_in_it(tmp_path):
+def test_a_folder_gives_its_instance_files(tmp_path):
     for name in ("b.json", "a.parquet", "c.json.gz", "notes.txt"):
         (tmp_path / name).touch()
     (tmp_path / ".half.parquet.part").touch()

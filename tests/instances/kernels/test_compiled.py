@@ -28,14 +28,14 @@ def run(tmp_path, factor):
     return float(subprocess.run(command, capture_output=True, text=True, check=True, env=environment).stdout)
 
 
-def test_a_kernel_is_compiled_anew_when_a_constant_of_one_it_calls_has_changed(tmp_path):
+def test_a_kernel_is_compiled_again_after_a_change_in_a_kernel_it_calls(tmp_path):
     assert run(tmp_path, 10.0) == 60.0
     assert list((tmp_path / "cache").rglob("*.nbi"))
-    # numba alone would find caller.py unchanged and answer 60 again.
+    # The cache of numba alone would find caller.py unchanged and return 60 again.
     assert run(tmp_path, 100.0) == 600.0
 
 
-def test_a_kernel_is_not_compiled_anew_when_a_file_that_it_does_not_import_has_changed(tmp_path):
+def test_a_kernel_is_not_compiled_again_after_a_change_in_an_unrelated_file(tmp_path):
     run(tmp_path, 10.0)
     before = sorted((tmp_path / "cache").rglob("*.nb*"))
     (tmp_path / "room" / "unrelated.py").write_text("FACTOR = 3\n")
@@ -43,7 +43,7 @@ def test_a_kernel_is_not_compiled_anew_when_a_file_that_it_does_not_import_has_c
     assert sorted((tmp_path / "cache").rglob("*.nb*")) == before
 
 
-def test_several_processes_may_fill_an_empty_cache_at_once(tmp_path):
+def test_several_processes_can_fill_an_empty_cache_together(tmp_path):
     environment = os.environ | {"NUMBA_CACHE_DIR": str(tmp_path / "cache")}
     script = (
         "from relocbench.instances.generators.families import FAMILIES\n"

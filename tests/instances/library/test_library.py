@@ -14,7 +14,7 @@ NAMES = LIBRARY.names()
 GROUPS = {"tiny": 9, "small": 18, "preliminary": 2, "paper": 20, "large": 5}
 
 
-def test_every_group_is_there():
+def test_every_group_has_its_entries():
     for group, least in GROUPS.items():
         assert len(LIBRARY.names(f"{group}-*")) >= least
     for regime in ("loose", "scarce", "overloaded"):
@@ -23,7 +23,7 @@ def test_every_group_is_there():
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_the_index_says_what_the_files_say(name):
+def test_the_index_agrees_with_the_files(name):
     entry, instance = LIBRARY.entry(name), read_instance(f"library:{name}")
     assert (instance.name, instance.hash) == (name, entry.instance)
     assert (instance.n_clients, instance.n_servers, instance.n_topics) == (entry.clients, entry.servers, entry.topics)
@@ -38,20 +38,20 @@ def test_the_index_says_what_the_files_say(name):
     assert entry.claimed is None or entry.bound < entry.claimed.bound <= entry.objective * (1 + 1e-6)
 
 
-def test_the_files_are_small_and_all_of_them_belong_to_an_entry():
+def test_the_files_are_small_and_each_belongs_to_an_entry():
     files = list(LIBRARY.folder.glob("*.gz"))
     assert len(files) == 2 * len(NAMES)
     assert sum(file.stat().st_size for file in files) < 15e6
 
 
-def test_a_pattern_stands_for_all_that_match():
+def test_a_pattern_selects_all_matching_entries():
     found = [instance.name for instance in read_instances("library:tiny-loose-*")]
     assert found == [name for name in NAMES if name.startswith("tiny-loose-")]
     with pytest.raises(InputError, match=r"found several; name one: library:tiny-loose-"):
         read_instance("library:tiny-loose-*")
 
 
-def test_an_unknown_name_is_told_what_is_close_to_it():
+def test_the_error_for_an_unknown_name_suggests_similar_names():
     with pytest.raises(
         InputError, match=r"library:paper-s10-33: expected an entry of the library; close to it: paper-"
     ):
@@ -62,7 +62,7 @@ def test_an_unknown_name_is_told_what_is_close_to_it():
         read_instance("library:../x")
 
 
-def test_a_file_of_that_name_comes_first(tmp_path, monkeypatch):
+def test_a_file_with_a_library_name_has_precedence(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "library:x.json").write_text("{}")
     with pytest.raises(InputError, match="format: expected"):
@@ -74,20 +74,20 @@ def entry(name="a-1", **changes):
     return dataclasses.replace(known, **changes)
 
 
-def test_a_line_reads_back_as_it_was_written(tmp_path):
-    shelf = Library(tmp_path)
-    assert (shelf.version, shelf.names()) == (0, [])
-    for line in (entry(), entry("b", claimed=Claim(1.25, "z")), entry("c", gap=None)):
-        shelf.put(line)
-    assert shelf.version == Library(tmp_path).version == 3
-    assert list(Library(tmp_path).entries.values()) == list(shelf.entries.values())
-    shelf.put(entry(status="optimal"))
+def test_written_entries_are_read_back_unchanged(tmp_path):
+    library = Library(tmp_path)
+    assert (library.version, library.names()) == (0, [])
+    for new in (entry(), entry("b", claimed=Claim(1.25, "z")), entry("c", gap=None)):
+        library.put(new)
+    assert library.version == Library(tmp_path).version == 3
+    assert list(Library(tmp_path).entries.values()) == list(library.entries.values())
+    library.put(entry(status="optimal"))
     assert Library(tmp_path).entry("a-1").status == "optimal"
-    assert shelf.names() == ["a-1", "b", "c"]
+    assert library.names() == ["a-1", "b", "c"]
 
 
 @pytest.mark.parametrize(
-    ("change", "complaint"),
+    ("change", "message"),
     [
         ({"name": "../a"}, r"index.json: name: expected lower-case letters and digits"),
         ({"clients": "3"}, r"index.json: entries\[0\].clients: expected a whole number"),
@@ -95,21 +95,21 @@ def test_a_line_reads_back_as_it_was_written(tmp_path):
         ({"better": 1}, r"entries\[0\].better: unknown field"),
     ],
 )
-def test_a_damaged_index_is_one_line(tmp_path, change, complaint):
-    line = entry().to_json() | change
-    content = {"format": "relocbench-library/1", "version": 1, "entries": [line]}
+def test_a_damaged_index_is_rejected_by_field(tmp_path, change, message):
+    damaged = entry().to_json() | change
+    content = {"format": "relocbench-library/1", "version": 1, "entries": [damaged]}
     (tmp_path / "index.json").write_text(json.dumps(content))
-    with pytest.raises(InputError, match=complaint):
+    with pytest.raises(InputError, match=message):
         Library(tmp_path).names()
 
 
-def test_no_name_is_there_twice(tmp_path):
+def test_a_repeated_name_is_rejected(tmp_path):
     content = {"format": "relocbench-library/1", "version": 1, "entries": [entry().to_json()] * 2}
     (tmp_path / "index.json").write_text(json.dumps(content))
     with pytest.raises(InputError, match="entries: expected each name once"):
         Library(tmp_path).names()
 
 
-def test_a_folder_that_is_not_there_is_no_library(tmp_path):
+def test_a_missing_folder_is_rejected(tmp_path):
     with pytest.raises(InputError, match="cannot be read"):
         Library(tmp_path / "none").names()
