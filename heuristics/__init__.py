@@ -1,1 +1,1 @@
-"""A good home for every client, fast. Imports instances."""
+"""Heuristics: fast methods that find a good home for every client, without a lower bound. Imports only instances."""

@@ -1,13 +1,15 @@
-"""Simulated annealing on the incremental state: single clients, whole groups of a topic, and exchanges.
+"""Simulated annealing on the incremental state of an assignment.
 
-Rounds of annealing follow one another, each from the best assignment so far and heated anew; in trials on the
-paper's instances that beat one slow cooling of the same length.
+Proposals move a single client, move all members of a topic on one server together, or exchange two clients. The search
+consists of rounds. Each round starts from the best assignment so far, heats up again and cools down; in trials on the
+paper's instances this was better than one slow cooling of the same length.
 """
 
 import itertools
 import math
 import time
 from collections.abc import Callable
+from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
@@ -22,22 +24,94 @@ from relocbench.instances.kernels.random_numbers import random_words
 from relocbench.instances.nearest_server import nearest_server
 from relocbench.instances.solution import Progress, Solution
 
-# Rounds, in turn: how hot they begin, as a share of the median change that a proposal makes, and whether loads have a
-# price until shortly before the end. Priced ones find good homes between full servers, warm ones polish, hot ones leave
-# a valley for good, which small overloaded instances need.
-ROUNDS = ((0.2, True), (0.2, False), (1.0, False))
-COLD, PRICED_PART = 0.005, 0.85
-# Proposals of one round, for each client and with a floor for small instances.
-ROUND_PER_CLIENT, SHORTEST_ROUND = 10_000, 500_000
-# Proposals between two looks at the clock and at the loads: at most, and of a round at least.
-BATCH, SMALLEST_BATCH = 1 << 16, 1 << 11
-LOOKS = 100  # in a round, if batches are not too small then
-JOURNAL = 1 << 18
-NEAR_SERVERS = 4
-# Where to, of every 1024: to a server where the topic is, to one of the client's nearest; else to any.
-TO_TOPIC, TO_NEAR = 560, 400
-# The same among homes that a bound has left: there the likely ones are worth more than the near ones.
-TO_TOPIC_LIKELY, TO_LIKELY = 200, 824
+
+@dataclass(frozen=True)
+class Round:
+    """How one round of annealing runs.
+
+    Attributes
+    ----------
+    heat
+        The initial temperature, as a share of the typical change: the median of the absolute changes of the objective
+        that random proposals make.
+    priced
+        Whether the loads of servers have prices (:mod:`heuristics.anneal_prices`) until shortly before the end.
+    """
+
+    heat: float
+    priced: bool
+
+
+@dataclass(frozen=True)
+class Targets:
+    """How the target server of a proposal is drawn.
+
+    Attributes
+    ----------
+    to_topic
+        Of every 1024 proposals, how many go to a server on which the client's topic is open.
+    to_near
+        Of every 1024 proposals, how many go to one of the servers listed for the client (its nearest or its likely
+        servers). The remaining proposals go to any server.
+    """
+
+    to_topic: int
+    to_near: int
+
+
+@dataclass(frozen=True)
+class AnnealParams:
+    """The parameters of annealing.
+
+    Attributes
+    ----------
+    final_heat
+        The temperature at the end of a round, as a share of the typical change.
+    priced_part
+        The part of a priced round during which prices apply. The rest of the round minimises the objective itself.
+    round_per_client
+        Proposals of one round for each client.
+    shortest_round
+        The least number of proposals of one round, which matters for small instances.
+    largest_batch
+        The largest number of proposals between two readings of the clock and of the loads.
+    smallest_batch
+        The smallest number of proposals between two readings of the clock, unless the round ends before.
+    batches_per_round
+        The number of batches in a round, unless that makes a batch too small or too large.
+    sampled_changes
+        Proposals that are sampled before a round to determine the typical change.
+    journal
+        Accepted moves that the journal of a batch can hold, in addition to two for each client.
+    near_servers
+        How many of its nearest servers are listed for each client.
+    near_targets
+        The targets of proposals when the nearest servers are listed.
+    likely_targets
+        The targets of proposals when a lower bound has supplied the likely servers of each client. These are better
+        candidates than the nearest servers, so they are proposed more often.
+    """
+
+    final_heat: float = 0.005
+    priced_part: float = 0.85
+    round_per_client: int = 10_000
+    shortest_round: int = 500_000
+    largest_batch: int = 1 << 16
+    smallest_batch: int = 1 << 11
+    batches_per_round: int = 100
+    sampled_changes: int = 2000
+    journal: int = 1 << 18
+    near_servers: int = 4
+    near_targets: Targets = Targets(to_topic=560, to_near=400)
+    likely_targets: Targets = Targets(to_topic=200, to_near=824)
+
+
+PARAMS = AnnealParams()
+ROUND_PER_CLIENT = PARAMS.round_per_client
+# The rounds follow one another in this order, again and again. Priced rounds find good homes when many servers are
+# full, warm rounds improve the assignment locally, and hot rounds escape from a local optimum, which small overloaded
+# instances need.
+ROUNDS = (Round(0.2, priced=True), Round(0.2, priced=False), Round(1.0, priced=False))
 
 
 def solve(
@@ -49,43 +123,53 @@ def solve(
     on_progress: Progress | None = None,
     moves: int = 0,
 ) -> Solution:
-    """Anneal.
+    """Improve an assignment by simulated annealing.
 
     Parameters
     ----------
     instance, seed
         As for every method.
     time_limit
-        Seconds after which it stops.
+        Seconds after which the search stops.
     start
-        An assignment to begin from; by default the nearest servers.
+        The initial assignment; by default every client starts at its nearest server.
     on_progress
-        Called whenever a better assignment is found.
+        Called with (seconds, incumbent, bound) whenever a better assignment is found. The bound is always ``-inf``.
     moves
-        Proposals to make; the same number and seed give the same homes as long as the time limit is not reached. 0 goes
-        on until the time limit.
+        The number of proposals. The same number and the same seed give the same homes if the time limit is not
+        reached. With 0 the search continues until the time limit.
+
+    Returns
+    -------
+    Solution
+        The best assignment found, without a lower bound.
+
+    Raises
+    ------
+    InputError
+        If ``moves`` is negative.
     """
     if moves < 0:
         raise InputError("method anneal: moves", f"expected at least 0, got {moves}")
     begin = time.perf_counter()
     search = _Search(instance, nearest_server(instance) if start is None else start, seed, _near(instance))
-    round_length = max(ROUND_PER_CLIENT * instance.n_clients, SHORTEST_ROUND)
+    round_length = max(PARAMS.round_per_client * instance.n_clients, PARAMS.shortest_round)
     trace = [(time.perf_counter() - begin, search.best, -math.inf)]
     made = 0
     rounds = itertools.cycle(ROUNDS)
 
     def time_is_left() -> bool:
-        # Some proposals are made in any case: setting up may take longer than a short limit.
+        # The first round always starts: the set-up alone may take longer than a short time limit.
         return time_limit > 0 and (made == 0 or time.perf_counter() - begin < time_limit)
 
     while (moves == 0 or made < moves) and time_is_left():
         length = min(round_length, moves - made) if moves else round_length
-        search.begin_round(length, *next(rounds))
+        search.begin_round(length, next(rounds))
         done, progress = 0, 0.0
         round_begin = time.perf_counter() - begin
         while progress < 1:
             before = search.best
-            done += search.batch(length - done, progress)
+            done += search.run_batch(length - done, progress)
             progress = done / length
             now = time.perf_counter() - begin
             if search.best < before:
@@ -93,7 +177,7 @@ def solve(
                 if on_progress is not None:
                     on_progress(*trace[-1])
             if moves == 0:
-                # A round that the time is too short for cools faster, and still ends cold.
+                # If the remaining time is too short for the round, it cools faster, so that it still ends cold.
                 progress = max(progress, (now - round_begin) / max(time_limit - round_begin, 1e-9))
             elif now >= time_limit:
                 break
@@ -113,71 +197,86 @@ def anneal_among(
     effort: float,
     time_used: Callable[[], float],
 ) -> IntArray:
-    """Anneal for one round where the best homes are likely to be, and return the best homes met.
+    """Run one round of annealing that prefers the likely homes, and return the best homes found.
 
     Parameters
     ----------
     instance, start, seed
         As for every method.
     likely
-        The homes that proposals mostly draw from (``M×L``); a client with only one stays where it is, unless its whole
-        topic moves. None: the nearest servers, as usual.
+        The likely homes of each client (``M×L``), to which most proposals go. A client with only one likely home moves
+        only when all members of its topic move together. With None the nearest servers are proposed instead.
     heat
-        The temperature to begin with, as a share of the median change that a proposal makes.
+        The initial temperature, as in :class:`Round`.
     priced
-        Whether loads have a price on the way.
+        Whether loads have prices during the round, as in :class:`Round`.
     effort
-        How long the round is, against one of :func:`solve`.
+        The length of the round, relative to a round of :func:`solve`.
     time_used
-        Asked now and then, for a share of the time there is: a round that the time is too short for cools faster, and
-        ends at 1.
+        Called after each batch. It returns the used share of the time available for this round. If the time is too
+        short for the round, the round cools faster; it ends when the share reaches 1.
+
+    Returns
+    -------
+    array
+        The best homes found, one server per client.
     """
     search = _Search(instance, start, seed, _near(instance) if likely is None else _likely(instance, likely))
-    length = int(effort * max(ROUND_PER_CLIENT * len(search.around.moving), SHORTEST_ROUND))
-    search.begin_round(length, heat, priced)
+    length = int(effort * max(PARAMS.round_per_client * len(search.around.moving), PARAMS.shortest_round))
+    search.begin_round(length, Round(heat, priced))
     done, progress, used = 0, 0.0, time_used()
     while max(progress, used) < 1:
-        done += search.batch(length - done, progress)
+        done += search.run_batch(length - done, progress)
         used = time_used()
         progress = max(done / length, used)
     return search.best_home
 
 
 class _Search:
-    """A state under annealing, and the best it has been in."""
+    """The current assignment, the best assignment found, and the temperature schedule of the current round."""
 
-    def __init__(self, instance: Instance, start: IntArray, seed: int, around: Neighbourhood) -> None:
+    def __init__(
+        self,
+        instance: Instance,
+        start: IntArray,
+        seed: int,
+        around: Neighbourhood,
+        params: AnnealParams = PARAMS,
+    ) -> None:
         self._state = State(instance, start)
         self.around = around
-        size = JOURNAL + 2 * instance.n_clients
+        self._params = params
+        size = params.journal + 2 * instance.n_clients
         self._journal = Journal(np.empty(size, np.int32), np.empty(size, np.int32))
         self._random = random_words(seed)
         self.best = self._now = self._state.objective
         self.best_home = self._state.home
         self._prices: Prices | None = None
 
-    def begin_round(self, length: int, heat: float, priced: bool) -> None:
-        """Get ready for a round of so many proposals."""
-        change = np.abs(sample_changes(self._state.arrays, self.around, self._random, 2000))
-        # The median of the changes that are not 0 tells what a temperature means around here.
+    def begin_round(self, length: int, mode: Round) -> None:
+        """Set the temperatures and the prices for a round of ``length`` proposals."""
+        change = np.abs(sample_changes(self._state.arrays, self.around, self._random, self._params.sampled_changes))
+        # Temperatures are relative to the median nonzero change, so that the units of delay do not matter.
         typical = float(np.median(change[change > 0])) if change.any() else 1.0
-        self._length, self._hot, self._cold = length, heat * typical, COLD * typical
-        self._prices = Prices(self._state.instance, typical) if priced else None
+        self._length, self._hot, self._cold = length, mode.heat * typical, self._params.final_heat * typical
+        self._prices = Prices(self._state.instance, typical) if mode.priced else None
 
-    def batch(self, most: int, progress: float) -> int:
-        """Make some proposals of a round that is so far on; return how many."""
-        steps = min(most, BATCH, max(SMALLEST_BATCH, self._length // LOOKS))
+    def run_batch(self, most: int, progress: float) -> int:
+        """Make at most ``most`` proposals and return their number; ``progress`` is the finished part of the round."""
+        params = self._params
+        batch = max(params.smallest_batch, self._length // params.batches_per_round)
+        steps = min(most, params.largest_batch, batch)
         cooling = self._cold / self._hot
         now_hot = self._hot * cooling**progress
         now_cold = self._hot * cooling ** (progress + steps / self._length)
         if self._prices is not None:
-            if progress < PRICED_PART:
-                self._prices.impose(self._state, progress / PRICED_PART)
+            if progress < params.priced_part:
+                self._prices.impose(self._state, progress / params.priced_part)
             else:
                 self._prices = None
                 self._state.restore_capacities()
             self._now = self._state.objective
-        # What is least under prices is not what costs least.
+        # Under prices the least value is not the least cost, so the kernel must not record it as the incumbent.
         least = self.best if self._prices is None else -math.inf
         least, self._now, done = anneal_batch(
             self._state.arrays,
@@ -191,7 +290,7 @@ class _Search:
             self._now,
             self.best_home,
         )
-        # Rounding errors of many applied moves end here.
+        # The running sums are recomputed, which removes the rounding errors of many moves.
         self._state.refresh()
         self._now = self._state.objective
         if self._prices is None:
@@ -202,31 +301,36 @@ class _Search:
         return done
 
     def return_to_best(self) -> None:
-        """Begin the next round where the cost was least."""
+        """Continue from the best assignment found."""
         self._state = State(self._state.instance, self.best_home)
         self.best = self._now = self._state.objective
 
 
 def _near(instance: Instance) -> Neighbourhood:
+    """Return the neighbourhood in which the nearest servers of each client are proposed most often."""
     near = nearest_servers(
         instance.client_x,
         instance.client_y,
         instance.server_x,
         instance.server_y,
         instance.explicit_client_delay,
-        min(NEAR_SERVERS, instance.n_servers),
+        min(PARAMS.near_servers, instance.n_servers),
     )
     every = np.arange(instance.n_clients, dtype=np.int32)
     count = np.full(instance.n_clients, near.shape[1], np.int32)
-    return Neighbourhood(instance.members.start, instance.members.item, every, near, count, TO_TOPIC, TO_NEAR)
+    targets = PARAMS.near_targets
+    return Neighbourhood(
+        instance.members.start, instance.members.item, every, near, count, targets.to_topic, targets.to_near
+    )
 
 
 def _likely(instance: Instance, likely: npt.NDArray[np.bool_]) -> Neighbourhood:
+    """Return the neighbourhood in which the likely servers of each client are proposed most often."""
     count = likely.sum(axis=1).astype(np.int32)
     moving = np.flatnonzero(count > 1).astype(np.int32)
     if not len(moving):
         moving = np.arange(instance.n_clients, dtype=np.int32)
-    # The likely servers first, in any order: which ones count is told by their number.
+    # Each row lists the likely servers first; ``count`` says how many entries of the row are likely servers.
     order = np.argsort(~likely, axis=1, kind="stable").astype(np.int32)[:, : max(1, int(count.max()))]
     return Neighbourhood(
         instance.members.start,
@@ -234,6 +338,6 @@ def _likely(instance: Instance, likely: npt.NDArray[np.bool_]) -> Neighbourhood:
         moving,
         np.ascontiguousarray(order),
         np.maximum(count, 1),
-        TO_TOPIC_LIKELY,
-        TO_LIKELY,
+        PARAMS.likely_targets.to_topic,
+        PARAMS.likely_targets.to_near,
     )

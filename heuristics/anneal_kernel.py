@@ -1,4 +1,4 @@
-"""The inner loop of annealing: propose a move, know its exact effect, accept or reject it. Compiled."""
+"""The compiled loop of :mod:`heuristics.anneal`: propose a move, compute its exact effect, accept or reject it."""
 
 from typing import NamedTuple
 
@@ -9,28 +9,52 @@ from relocbench.instances.kernels.compiled import compiled
 from relocbench.instances.kernels.ragged import FloatArray, IntArray, OffsetArray
 from relocbench.instances.kernels.random_numbers import Words, below, uniform
 
-# What is proposed, of every 1024 proposals: one client, a topic's members on a server together; else two clients change
-# places.
+# Of every 1024 proposals, how many move one client.
 SINGLES = 880
+# Of every 1024 proposals, how many move all members of a topic on one server together. The rest exchange two clients.
 GROUPS = 104
-# Clients moved in groups after which a batch ends, so that large topics cannot keep it from looking at the clock.
+# A batch ends after this many clients have been moved in groups: otherwise large topics would delay the next reading of
+# the clock.
 MOST_WORK = 1 << 18
 
 
 class Neighbourhood(NamedTuple):
-    """What proposals are drawn from."""
+    """The moves from which proposals are drawn.
+
+    Attributes
+    ----------
+    member_start, member
+        The members of each topic, as a ragged array.
+    moving
+        The clients that are proposed for a move.
+    near
+        For each client the servers that are proposed most often: its nearest servers, or those that a bound suggests.
+    near_count
+        For each client the number of entries of its row in ``near`` that are used.
+    to_topic, to_near
+        Of every 1024 proposals, how many go to a server on which the topic is open, and how many to a server in
+        ``near``. The rest go to any server.
+    """
 
     member_start: OffsetArray
     member: IntArray
-    moving: IntArray  # the clients that are moved
-    near: IntArray  # client × servers it is likely to be at: its nearest, or what a bound suggests
-    near_count: IntArray  # how many of these count, for each client
-    to_topic: int  # of every 1024, how often to a server where the topic is
-    to_near: int  # and how often to a likely one; else to any
+    moving: IntArray
+    near: IntArray
+    near_count: IntArray
+    to_topic: int
+    to_near: int
 
 
 class Journal(NamedTuple):
-    """The accepted moves of a batch, so that the best assignment on the way can be recovered without copying it."""
+    """The accepted moves of a batch, from which the best assignment of the batch is restored at its end.
+
+    Attributes
+    ----------
+    client
+        The client of each move.
+    origin
+        The home of that client before the move.
+    """
 
     client: IntArray
     origin: IntArray
@@ -51,11 +75,32 @@ def anneal_batch(
 ) -> tuple[float, float, int]:
     """Make ``steps`` proposals while the temperature falls from ``hot`` to ``cold``.
 
+    Parameters
+    ----------
+    s
+        The state; the accepted moves are applied to it.
+    around
+        The moves from which proposals are drawn.
+    journal
+        Work space for the accepted moves.
+    random
+        The state of the random number generator.
+    steps
+        The number of proposals.
+    hot, cold
+        The first and the last temperature.
+    best
+        The cost of the incumbent.
+    now
+        The cost of the current assignment.
+    best_home
+        The homes of the incumbent; overwritten if a better assignment is found.
+
     Returns
     -------
     best, now, done
-        The least cost met (its homes are in ``best_home`` if it is below the one given), the current cost, and how many
-        proposals were made: fewer than asked if the journal is full or groups have been large.
+        The cost of the incumbent, the cost of the current assignment, and the number of proposals made. It is below
+        ``steps`` if the journal is full or if many clients have been moved in groups.
     """
     clients, servers = len(s.client), len(s.server)
     moved = np.empty(clients, np.int32)
@@ -135,6 +180,7 @@ def anneal_batch(
 
 @compiled
 def _target(s: StateArrays, around: Neighbourhood, random: Words, client: int, topic: int) -> int:
+    """Draw the server to which a proposal moves a client."""
     kind = below(random, 1024)
     if kind < around.to_topic:
         first = s.topic[topic].first
@@ -146,7 +192,20 @@ def _target(s: StateArrays, around: Neighbourhood, random: Words, client: int, t
 
 @compiled
 def sample_changes(s: StateArrays, around: Neighbourhood, random: Words, count: int) -> FloatArray:
-    """Return the changes of some single proposals, to learn what a temperature means on this instance."""
+    """Return the changes of the objective that random moves of one client make, without applying them.
+
+    Parameters
+    ----------
+    s, around, random
+        As for :func:`anneal_batch`.
+    count
+        The number of moves.
+
+    Returns
+    -------
+    array
+        The change of each move.
+    """
     changes = np.zeros(count)
     for i in range(count):
         client = around.moving[below(random, len(around.moving))]
@@ -160,7 +219,22 @@ def sample_changes(s: StateArrays, around: Neighbourhood, random: Words, count: 
 def nearest_servers(
     x: FloatArray, y: FloatArray, server_x: FloatArray, server_y: FloatArray, delay: FloatArray, count: int
 ) -> IntArray:
-    """Return for each client its ``count`` nearest servers, by explicit delay where there is one."""
+    """Return the nearest servers of each client.
+
+    Parameters
+    ----------
+    x, y, server_x, server_y
+        The positions of clients and servers.
+    delay
+        The explicit client-server delays, or an empty array; then distances decide.
+    count
+        How many servers to return for each client.
+
+    Returns
+    -------
+    array
+        ``M×count`` servers, nearest first; ties go to the lowest index.
+    """
     near = np.empty((len(x), count), np.int32)
     distance = np.empty(len(server_x))
     for m in range(len(x)):

@@ -1,9 +1,12 @@
-"""Prices of loads, which lead a search past full servers.
+"""Prices on the loads of servers, which help annealing to exchange topics between full servers.
 
-At a full server nothing can open before something else has closed, so that a search near its end stays where it is.
-While loads cost something instead, and capacities are a little larger, both can happen in either order. The prices
-rise where a server is too full and fall where it is not, as multipliers of the capacities do.
+On a full server no topic can open before another one closes. Near the end of a cooling, a search then rejects both
+steps. In a priced round the capacities are a little larger and each unit of load costs something instead, so both steps
+can happen in either order. The price of a server rises while its load exceeds the capacity and falls while it does not,
+as a Lagrangian multiplier of the capacity constraint does.
 """
+
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -11,48 +14,74 @@ from relocbench.instances.incremental_state import State
 from relocbench.instances.instance import Instance
 from relocbench.instances.kernels.ragged import FloatArray
 
-# How much larger capacities are at first, as a share of them; it shrinks to nothing.
-ROOM = 0.2
-# A load of usual size costs this share of a typical change of the objective at first.
-FIRST_PRICE = 0.08
-# Prices do not fall below this share of the first ones, so that they can rise again.
-LEAST_PRICE = 1e-3
-# How often e-fold a price rises from beginning to end where a server has twice the load it can take.
-ADAPT = 90.0
+
+@dataclass(frozen=True)
+class PriceParams:
+    """The parameters of the prices.
+
+    Attributes
+    ----------
+    extra_capacity
+        The share by which capacities are larger at the start of a round. It decreases to 0.
+    first_price
+        The initial cost of a load of mean size, as a share of a typical change of the objective.
+    least_price
+        The lower limit of a price, as a share of the initial price. A price of 0 could not rise again.
+    growth
+        The number of e-foldings by which a price rises over the whole round where the load is twice the capacity.
+    """
+
+    extra_capacity: float = 0.2
+    first_price: float = 0.08
+    least_price: float = 1e-3
+    growth: float = 90.0
+
+
+PARAMS = PriceParams()
 
 
 class Prices:
-    """What loads cost at each server.
+    """The prices of storage and compute loads on each server.
 
     Parameters
     ----------
     instance
         The problem.
     typical
-        What a typical change does to the objective.
+        The typical change of the objective that a proposal makes.
     """
 
     def __init__(self, instance: Instance, typical: float) -> None:
         self._storage = _first_prices(instance.spool, typical, instance.n_servers)
         self._compute = _first_prices(instance.client_demand, typical, instance.n_servers)
         self._progress = 0.0
-        self._least = LEAST_PRICE * self._storage[0], LEAST_PRICE * self._compute[0]
+        self._least = PARAMS.least_price * self._storage[0], PARAMS.least_price * self._compute[0]
 
     def impose(self, state: State, progress: float) -> None:
-        """Follow the loads of a state and bend it: the less, the more of the way (a share) is done."""
+        """Adapt the prices to the loads of a state, and set prices and larger capacities in it.
+
+        Parameters
+        ----------
+        state
+            The state to change.
+        progress
+            The part of the priced round that is done, from 0 to 1. Capacities reach their true values at 1.
+        """
         instance, server = state.instance, state.arrays.server
         part = progress - self._progress
         self._progress = progress
         _adapt(self._storage, server["storage_load"], instance.storage_capacity, part, self._least[0])
         _adapt(self._compute, server["compute_load"], instance.compute_capacity, part, self._least[1])
-        state.relax_capacities(ROOM * (1 - progress), self._storage, self._compute)
+        state.relax_capacities(PARAMS.extra_capacity * (1 - progress), self._storage, self._compute)
 
 
 def _first_prices(loads: FloatArray, typical: float, servers: int) -> FloatArray:
     mean = float(loads.mean()) if loads.any() else 1.0
-    return np.full(servers, FIRST_PRICE * typical / mean)
+    return np.full(servers, PARAMS.first_price * typical / mean)
 
 
-def _adapt(price: FloatArray, used: FloatArray, capacity: FloatArray, part: float, least: float) -> None:
-    excess = np.divide(used, capacity, out=np.full_like(used, 2.0), where=capacity > 0) - 1
-    np.maximum(least, price * np.exp(ADAPT * part * excess.clip(-1, 1)), out=price)
+def _adapt(price: FloatArray, load: FloatArray, capacity: FloatArray, part: float, least: float) -> None:
+    """Update prices in place; ``part`` is the part of the round since the last update."""
+    # A server without capacity is treated as if its load were twice the capacity.
+    excess = np.divide(load, capacity, out=np.full_like(load, 2.0), where=capacity > 0) - 1
+    np.maximum(least, price * np.exp(PARAMS.growth * part * excess.clip(-1, 1)), out=price)

@@ -1,4 +1,4 @@
-"""RELOC's first step: the field divided into clusters of servers, and every client in the nearest one."""
+"""The locality step of RELOC (line 17 of Algorithm 1): clusters of servers, and the nearest cluster of every client."""
 
 from dataclasses import dataclass
 
@@ -14,7 +14,15 @@ LARGEST_SEED = 2**32
 
 @dataclass(frozen=True, eq=False)
 class Clusters:
-    """Which cluster each server and each client belongs to; every cluster has a server."""
+    """A partition of servers and clients into clusters. Every cluster has at least one server.
+
+    Attributes
+    ----------
+    count
+        The number of clusters, ``K``.
+    of_server, of_client
+        The cluster of each server and of each client.
+    """
 
     count: int
     of_server: IntArray
@@ -22,24 +30,51 @@ class Clusters:
 
 
 def make_clusters(instance: Instance, k: int, seed: int) -> Clusters:
-    """Divide the servers by K-means on their positions; a client goes to the nearest centroid, ties to the lowest.
+    """Divide the servers by K-means on their positions, and put every client into the cluster of the nearest centroid.
 
-    There are never more clusters than places with a server.
+    This is line 17 of Algorithm 1.
+
+    Parameters
+    ----------
+    instance
+        The problem.
+    k
+        The number of clusters. It is reduced to the number of distinct server positions.
+    seed
+        The seed of K-means.
+
+    Returns
+    -------
+    Clusters
+        The clusters of servers and clients; a client at equal distances goes to the lowest cluster.
     """
     of_server, centre = divide_servers(instance.server_x, instance.server_y, k, seed)
     return Clusters(len(centre), of_server, nearest_centroid(instance.client_x, instance.client_y, centre))
 
 
 def divide_servers(server_x: FloatArray, server_y: FloatArray, k: int, seed: int) -> tuple[IntArray, FloatArray]:
-    """Return the cluster of each server, and the centroid of each cluster."""
+    """Divide servers into clusters by K-means.
+
+    Parameters
+    ----------
+    server_x, server_y
+        The positions of the servers.
+    k, seed
+        As for :func:`make_clusters`.
+
+    Returns
+    -------
+    of_server, centre
+        The cluster of each server, and the centroid of each cluster.
+    """
     from sklearn.cluster import KMeans
     from threadpoolctl import threadpool_limits
 
     at = np.stack([server_x, server_y], axis=1)
-    # K-means starts from random servers: in the order of their positions it starts alike whatever they are called.
+    # K-means starts from random servers. Sorting them by position makes the result independent of their numbering.
     order = np.lexsort((server_y, server_x))
     count = min(k, len(np.unique(at, axis=0)))
-    # One thread: the order of a sum, and with it a last bit, is then the same on every machine.
+    # With one thread the order of summation, and so the last bit of each sum, is the same on every machine.
     with threadpool_limits(1):
         found = KMeans(count, n_init=10, random_state=seed % LARGEST_SEED).fit(at[order])
     of_server = np.empty(len(at), np.int32)
@@ -49,7 +84,20 @@ def divide_servers(server_x: FloatArray, server_y: FloatArray, k: int, seed: int
 
 @compiled
 def nearest_centroid(x: FloatArray, y: FloatArray, centre: FloatArray) -> IntArray:
-    """Return for each point the nearest centroid; ties go to the lowest."""
+    """Return the nearest centroid of each point; ties go to the lowest index.
+
+    Parameters
+    ----------
+    x, y
+        The positions of the points.
+    centre
+        The position of each centroid, as rows ``(x, y)``.
+
+    Returns
+    -------
+    array
+        One index of a centroid per point.
+    """
     cluster = np.zeros(len(x), np.int32)
     for m in range(len(x)):
         best = np.inf

@@ -1,4 +1,4 @@
-"""OTOS: one server a topic, with RELOC's cooperation step against overload."""
+"""OTOS: one server per topic, followed by the cooperation step of RELOC where a server is overloaded."""
 
 import numpy as np
 
@@ -13,12 +13,24 @@ from relocbench.instances.solution import Solution
 
 
 def solve(instance: Instance, *, seed: int, time_limit: float) -> Solution:
-    """Give every client the server that is best for its first topic; an overloaded server passes clients on.
+    """Assign every client to the server of its first topic, and move clients away from overloaded servers.
 
-    A topic's server is the one with the least summed delay to the topic's members, ties to the lowest index. The first
-    topic of a client is the first that names it.
+    The server of a topic is the one with the least total delay to the members of the topic; ties go to the lowest
+    index. The first topic of a client is the one with the lowest index of which it is a member.
+
+    Parameters
+    ----------
+    instance
+        The problem.
+    seed, time_limit
+        Not used; every method has them.
+
+    Returns
+    -------
+    Solution
+        The homes.
     """
-    everything = Clusters(1, np.zeros(instance.n_servers, np.int32), np.zeros(instance.n_clients, np.int32))
+    one_cluster = Clusters(1, np.zeros(instance.n_servers, np.int32), np.zeros(instance.n_clients, np.int32))
     server_of_topic = topic_servers(
         instance.members.start,
         instance.members.item,
@@ -30,10 +42,10 @@ def solve(instance: Instance, *, seed: int, time_limit: float) -> Solution:
         instance.explicit_client_delay,
     )
     preferred = np.zeros(instance.n_clients, np.int32)
-    named = instance.topics.sizes > 0
-    preferred[named] = server_of_topic[instance.topics.item[instance.topics.start[:-1][named]]]
+    in_a_topic = instance.topics.sizes > 0
+    preferred[in_a_topic] = server_of_topic[instance.topics.item[instance.topics.start[:-1][in_a_topic]]]
     steps = Steps(related=None, cooperate=True)
-    return Solution(run_clusters(instance, cluster_tasks(instance, everything, preferred), steps))
+    return Solution(run_clusters(instance, cluster_tasks(instance, one_cluster, preferred), steps))
 
 
 @compiled
@@ -47,7 +59,24 @@ def topic_servers(
     delay_per_km: float,
     delay: FloatArray,
 ) -> IntArray:
-    """Return for each topic the server with the least summed delay to its members, ties to the lowest index."""
+    """Return the server of each topic: the one with the least total delay to its members, ties to the lowest index.
+
+    Parameters
+    ----------
+    start, member
+        The members of each topic, as a ragged array.
+    client_x, client_y, server_x, server_y
+        The positions of clients and servers.
+    delay_per_km
+        ``γ``.
+    delay
+        The explicit client-server delays, or an empty array; then delays are ``γ`` times the distance.
+
+    Returns
+    -------
+    array
+        One server per topic.
+    """
     chosen = np.zeros(len(start) - 1, np.int32)
     for n in range(len(start) - 1):
         best = np.inf

@@ -1,4 +1,14 @@
-"""RELOC, the paper's Algorithm 1, run cluster by cluster; docs/reading.md says how each open point is read."""
+"""RELOC, Algorithm 1 of the paper, run cluster by cluster.
+
+The parts of Algorithm 1 are in these modules:
+
+- :mod:`heuristics.clusters`: the locality step, line 17
+- :mod:`heuristics.relations`: the relation step, lines 18, 19 and 22
+- :mod:`heuristics.reloc_tasks`: the decomposition into clusters
+- :mod:`heuristics.reloc_loop`: the loop over topics and clients with the cooperation step, lines 20 to 45 and 1 to 14
+
+docs/reading.md explains how each point that the paper leaves open is read.
+"""
 
 import time
 from collections import deque
@@ -21,15 +31,22 @@ from relocbench.instances.solution import Solution
 
 Relation = Literal["svd", "exact", "nmf"]
 Cooperation = Literal["client", "topic"]
-
-
-# Clients of a cluster (ascending) -> for each of them the related ones, strongest first, by position in that list.
+# A function that takes the clients of one cluster (ascending) and returns the related clients of each of them,
+# strongest first, as a ragged array of positions in that list (line 22 of Algorithm 1).
 Related = Callable[[IntArray], tuple[OffsetArray, IntArray]]
 
 
 @dataclass(frozen=True)
 class Steps:
-    """What the loop does: whom it asks (nobody if None), and how :func:`heuristics.reloc_loop.place` cooperates."""
+    """Which steps of Algorithm 1 are run, and in which reading.
+
+    Attributes
+    ----------
+    related
+        Returns the related clients within a cluster (line 22). With None the relation step (lines 24 to 31) is omitted.
+    cooperate, whole_topic, revisit
+        As for :func:`heuristics.reloc_loop.place`.
+    """
 
     related: Related | None
     cooperate: bool
@@ -39,7 +56,17 @@ class Steps:
 
 @dataclass(frozen=True)
 class Snapshot:
-    """Homes after one of RELOC's steps: ``locality``, ``relation`` or ``cooperation``."""
+    """The homes after one of the three steps of RELOC.
+
+    Attributes
+    ----------
+    step
+        ``locality``, ``relation`` or ``cooperation``.
+    home
+        The homes.
+    evaluation
+        Their cost, and the loads and ``θ`` of each server.
+    """
 
     step: str
     home: IntArray
@@ -59,27 +86,42 @@ def solve(
     revisit: bool = False,
     threads: int = 2,
 ) -> Solution:
-    """Run RELOC.
+    """Run Algorithm 1 of the paper.
 
     Parameters
     ----------
-    instance, seed, time_limit
-        As for every method; the time limit only keeps ``k=auto`` from trying more. The seed steers K-means (and
-        ``relation=nmf``).
+    instance
+        The problem.
+    seed
+        The seed of K-means and of ``relation=nmf``.
+    time_limit
+        With ``k=auto``, no further ``k`` is tried after this many seconds. Otherwise not used.
     k
-        ``K``, the number of clusters; ``auto`` tries several and keeps the one with the least ``Y``.
+        ``K``, the number of clusters (line 17). ``auto`` tries several values and keeps the homes with the least ``Y``.
     related
-        ``M′``, how many related clients are asked, strongest first.
+        ``M′``, the number of related clients that are considered, strongest first (line 22).
     rank
-        Columns of the factorisation.
+        The number of columns of the factorisation (line 19).
     relation
-        How relations are scored: ``svd`` or ``nmf`` of the client×topic incidence, or ``exact``: shared topics.
+        The score of a relation: from the ``svd`` or ``nmf`` of the client×topic incidence matrix, or ``exact``, the
+        number of shared topics.
     cooperation
-        What leaves an overloaded server: the ``client``, or all publishers of the ``topic`` there.
+        What leaves an overloaded server (lines 36 to 42): the ``client``, or all publishers of the ``topic`` on the
+        server.
     revisit
-        Whether a client met again in a later topic is placed anew.
+        Whether a client gets a new home in each of its topics. Otherwise it keeps its first home.
     threads
-        Clusters worked on at once; the homes do not depend on it.
+        The number of clusters that run at the same time. The homes do not depend on it.
+
+    Returns
+    -------
+    Solution
+        The homes.
+
+    Raises
+    ------
+    InputError
+        If a parameter is out of range.
     """
     if k != "auto" and k < 1:
         raise InputError("method reloc: k", f"expected at least 1, got {k}")
@@ -101,9 +143,20 @@ def solve(
 
 
 def snapshots(instance: Instance, *, seed: int, k: int = 4, related: int = 100, rank: int = 16) -> list[Snapshot]:
-    """Return the homes after each of the three steps, with loads and ``θ`` per server, for the step-by-step figure.
+    """Return the homes after each of the three steps of RELOC, for the step-by-step figure.
 
-    Each step is the whole loop with the later steps left out.
+    Algorithm 1 alternates the steps client by client. Each snapshot is the result of the whole loop without the later
+    steps.
+
+    Parameters
+    ----------
+    instance, seed, k, related, rank
+        As for :func:`solve`.
+
+    Returns
+    -------
+    list
+        The snapshots of the locality, relation and cooperation steps.
     """
     clusters = make_clusters(instance, k, seed)
     relations = relation_finder(instance, "svd", related, rank, seed)
@@ -119,7 +172,18 @@ def snapshots(instance: Instance, *, seed: int, k: int = 4, related: int = 100, 
 
 
 def relation_finder(instance: Instance, relation: Relation, related: int, rank: int, seed: int) -> Related | None:
-    """Return a function that lists the most related clients within a cluster; None if nobody is to be asked."""
+    """Return the function that finds the related clients within a cluster (lines 18, 19 and 22 of Algorithm 1).
+
+    Parameters
+    ----------
+    instance, relation, related, rank, seed
+        As for :func:`solve`.
+
+    Returns
+    -------
+    function or None
+        The function; None if ``related`` is 0.
+    """
     if related == 0:
         return None
     if relation == "exact":
@@ -136,12 +200,42 @@ def relation_finder(instance: Instance, relation: Relation, related: int, rank: 
 
 
 def factor_relations(factors: FloatArray, related: int) -> Related:
-    """Return such a function for factors that are there already, one row a client."""
+    """Return the function that finds the related clients within a cluster by a given factorisation.
+
+    Parameters
+    ----------
+    factors
+        ``F`` of :mod:`heuristics.relations`, one row per client.
+    related
+        ``M′``, as for :func:`solve`.
+
+    Returns
+    -------
+    function
+        The function.
+    """
     return lambda clients: most_related_by_factors(factors[clients], related)
 
 
 def run_clusters(instance: Instance, clusters: Iterator[Cluster], steps: Steps, threads: int = 1) -> IntArray:
-    """Run the loop on every cluster and put the homes together."""
+    """Run lines 20 to 45 of Algorithm 1 on every cluster and combine the homes.
+
+    Parameters
+    ----------
+    instance
+        The problem.
+    clusters
+        The clusters to run.
+    steps
+        The steps of Algorithm 1 to run.
+    threads
+        The number of clusters that run at the same time.
+
+    Returns
+    -------
+    array
+        The home of each client; 0 for clients of no given cluster.
+    """
     home = np.zeros(instance.n_clients, np.int32)
 
     def run(cluster: Cluster) -> None:
@@ -157,21 +251,35 @@ def run_clusters(instance: Instance, clusters: Iterator[Cluster], steps: Steps, 
 
 
 def place_cluster(cluster: Cluster, steps: Steps) -> IntArray:
-    """Run the loop on one cluster and return the home of each of its clients."""
+    """Run lines 20 to 45 of Algorithm 1 on one cluster.
+
+    Parameters
+    ----------
+    cluster
+        The cluster.
+    steps
+        The steps of Algorithm 1 to run.
+
+    Returns
+    -------
+    array
+        The home of each client of the cluster, by the server's number in the instance.
+    """
     task = cluster.task
     if steps.related is not None:
         start, item = steps.related(cluster.clients)
         task = task._replace(related_start=start, related=item)
     local = place(task, steps.cooperate, steps.whole_topic, steps.revisit)
-    # A client in no topic is never met by the loop: any server will do, and the first of its cluster is one.
+    # The loop never reaches a client without a topic. Every server is equally good for it, so it gets the first one.
     return cluster.servers[np.maximum(local, 0)]
 
 
 def _clusterings(instance: Instance, k: int | Literal["auto"], seed: int) -> Iterator[Clusters]:
+    """Yield the clusterings to try (line 17 of Algorithm 1): one for a given ``k``, several for ``auto``."""
     if k != "auto":
         yield make_clusters(instance, k, seed)
         return
-    # From many to few: many small clusters are the quickest.
+    # From many clusters to few, because many small clusters take the least time.
     yield make_clusters(instance, instance.n_servers, seed)
     for power in range(instance.n_servers.bit_length() - 1, -1, -1):
         if 2**power < instance.n_servers:

@@ -1,7 +1,25 @@
-"""The loop of Algorithm 1 on one cluster: place each client, and cooperate when its server is overloaded.
+"""The main loop of Algorithm 1 (lines 20 to 45, and COOPERATION, lines 1 to 14) on one cluster. Compiled.
 
-A server's state depends on clients of its own cluster only, so whoever runs this for every cluster has run RELOC;
-nothing here knows of any other cluster. OTOS is the same loop on a single cluster, each client with a preferred server.
+Line numbers are those of Algorithm 1 in the paper, where the lines that end a loop or a condition are counted as well:
+
+======== ======================================================================= =========================
+lines    what the paper says                                                     here
+======== ======================================================================= =========================
+20, 21   for each topic ``t_n``, for each client ``c_m`` in ``C_n``              :func:`place`
+22       the ``M′`` clients with the strongest relation to ``c_m``               ``ClusterTask.related``
+23       the initial home: a server of the cluster with ``θ = 1``                :func:`_nearest_with_room`
+24 - 31  the home of the first related client in the cluster that has ``θ = 1``  :func:`_choose_server`
+32       ``x[m,l] = 1``                                                          :func:`place`
+33 - 35  a publisher: add ``t_n`` and ``c_m`` to the server, update ``θ_l``       :func:`_count_publisher`
+36, 37   if ``θ_l < 1``: remember the previous home                              :func:`place`
+38       the server of the cluster with the minimum resource usage               :func:`_least_used`
+39 - 41  change the home and call COOPERATION                                    :func:`_move`
+1 - 14   COOPERATION: move the topics of ``c_m`` to its new home                 :func:`_move`
+======== ======================================================================= =========================
+
+The state of a server depends on the clients of its own cluster only. Running this loop on every cluster is therefore
+the same as running it on the whole instance. OTOS uses the same loop on a single cluster, with a preferred server for
+each client. docs/reading.md explains every point that the paper leaves open.
 """
 
 from typing import NamedTuple
@@ -13,19 +31,42 @@ from relocbench.instances.kernels.compiled import compiled
 from relocbench.instances.kernels.delays import euclidean_delay
 from relocbench.instances.kernels.ragged import FloatArray, IntArray, OffsetArray
 
+# The home of a client that has not been assigned yet.
 NOWHERE = -1
 
 
 class ClusterTask(NamedTuple):
     """One cluster with its own numbering of clients, servers and topics.
 
-    The *entries* are the cluster's clients in their topics, in the order in which Algorithm 1 meets them.
+    An *entry* is one membership of a client in a topic. The entries are in the order of lines 20 and 21 of Algorithm 1:
+    topic by topic, and within a topic client by client.
+
+    Attributes
+    ----------
+    entry_client, entry_topic, entry_publishes
+        The client and the topic of each entry, and whether the client publishes to the topic.
+    client_start, client_entry
+        The entries of each client in ascending order, as a ragged array.
+    spool
+        ``u_n`` of each topic.
+    storage_capacity, compute_capacity
+        ``A_l`` and ``B_l`` of each server.
+    client_x, client_y, server_x, server_y
+        The positions of clients and servers.
+    delay
+        The explicit client-server delays, or an empty array; then delays are ``γ`` times the distance.
+    delay_per_km
+        ``γ``.
+    preferred
+        The initial server of each client (OTOS). If empty, it is the nearest server with ``θ = 1`` (RELOC).
+    related_start, related
+        The related clients of each client, strongest first, as a ragged array (``C′`` in line 22).
     """
 
     entry_client: IntArray
     entry_topic: IntArray
     entry_publishes: npt.NDArray[np.bool_]
-    client_start: OffsetArray  # client -> its entries in client_entry, in order
+    client_start: OffsetArray
     client_entry: OffsetArray
     spool: FloatArray
     storage_capacity: FloatArray
@@ -34,20 +75,34 @@ class ClusterTask(NamedTuple):
     client_y: FloatArray
     server_x: FloatArray
     server_y: FloatArray
-    delay: FloatArray  # explicit client-server delays, or empty: then γ times the distance
+    delay: FloatArray
     delay_per_km: float
-    preferred: IntArray  # where each client wants to be, or empty: then the nearest server with room
+    preferred: IntArray
     related_start: OffsetArray
     related: IntArray
 
 
 class _Loads(NamedTuple):
-    """What has been counted so far; a topic's slots are the servers that hold publishers of it."""
+    """The homes and the loads of the servers so far. A slot is a pair of a topic and a server on which it is open.
+
+    Attributes
+    ----------
+    home
+        The home of each client (``X`` in Algorithm 1).
+    storage_load, compute_load
+        ``a_l`` and ``v_l`` of each server.
+    open
+        The number of topics open on each server (the size of ``T_l``).
+    slot_first, slot_last
+        The first slot of each topic, and the end of its slots.
+    slot_server, slot_count
+        The server of each slot, and its number of publishers (the size of ``C^P_{n,l}``).
+    """
 
     home: IntArray
     storage_load: FloatArray
     compute_load: FloatArray
-    open: OffsetArray  # topics on each server: none means no load, exactly
+    open: OffsetArray
     slot_first: OffsetArray
     slot_last: OffsetArray
     slot_server: IntArray
@@ -56,32 +111,38 @@ class _Loads(NamedTuple):
 
 @compiled
 def place(task: ClusterTask, cooperate: bool, whole_topic: bool, revisit: bool) -> IntArray:
-    """Return the home of each client of the cluster.
+    """Run lines 20 to 45 of Algorithm 1 on one cluster.
 
     Parameters
     ----------
     task
         The cluster.
     cooperate
-        Whether an overloaded server passes clients on (RELOC's third step).
+        Whether a client leaves a server that it overloads (lines 36 to 42).
     whole_topic
-        Whether cooperation moves all publishers of the topic on that server, rather than the one client.
+        Whether all publishers of the topic leave the server, as in the prose of the paper, rather than the one client,
+        as in Algorithm 1.
     revisit
-        Whether a client met again in a later topic is placed anew.
+        Whether a client gets a new home in each of its topics. Otherwise it keeps the home of its first topic.
+
+    Returns
+    -------
+    array
+        The home of each client, ``NOWHERE`` for a client without a topic.
     """
-    loads = _no_loads(task)
-    for e in range(len(task.entry_client)):
+    loads = _no_loads(task)  # line 16
+    for e in range(len(task.entry_client)):  # lines 20 and 21
         client = task.entry_client[e]
         if loads.home[client] == NOWHERE:
-            loads.home[client] = _choose(task, loads, client)
+            loads.home[client] = _choose_server(task, loads, client)  # lines 22 to 32
         elif revisit:
-            _move(task, loads, client, _choose(task, loads, client), e - 1)
-        if not task.entry_publishes[e]:
+            _move(task, loads, client, _choose_server(task, loads, client), e - 1)
+        if not task.entry_publishes[e]:  # line 33
             continue
         server = loads.home[client]
-        _count(task, loads, task.entry_topic[e], server, 1)
-        if cooperate and not _has_room(task, loads, server):
-            other = _least_used(task, loads)
+        _count_publisher(task, loads, task.entry_topic[e], server, 1)  # lines 34 and 35
+        if cooperate and not _has_room(task, loads, server):  # lines 36 and 37
+            other = _least_used(task, loads)  # line 38
             if other != server:
                 if whole_topic:
                     topic = task.entry_topic[e]
@@ -92,12 +153,13 @@ def place(task: ClusterTask, cooperate: bool, whole_topic: bool, revisit: bool) 
                         if task.entry_publishes[i] and loads.home[task.entry_client[i]] == server:
                             _move(task, loads, task.entry_client[i], other, e)
                 else:
-                    _move(task, loads, client, other, e)
+                    _move(task, loads, client, other, e)  # lines 39 to 41
     return loads.home
 
 
 @compiled
 def _no_loads(task: ClusterTask) -> _Loads:
+    """Return empty servers and clients without a home (line 16)."""
     topics = len(task.spool)
     publishers = np.zeros(topics, np.int64)
     for e in range(len(task.entry_topic)):
@@ -121,8 +183,12 @@ def _no_loads(task: ClusterTask) -> _Loads:
 
 
 @compiled
-def _choose(task: ClusterTask, loads: _Loads, client: int) -> int:
-    """Return the server of the strongest related client whose server has room, else the initial server."""
+def _choose_server(task: ClusterTask, loads: _Loads, client: int) -> int:
+    """Return the home of the most strongly related client whose home has ``θ = 1`` (lines 24 to 31).
+
+    If there is none, return the initial server (line 23). All clients of a task are in one cluster, so that the
+    condition of line 25 holds.
+    """
     for i in range(task.related_start[client], task.related_start[client + 1]):
         server = loads.home[task.related[i]]
         if server != NOWHERE and _has_room(task, loads, server):
@@ -134,6 +200,7 @@ def _choose(task: ClusterTask, loads: _Loads, client: int) -> int:
 
 @compiled
 def _nearest_with_room(task: ClusterTask, loads: _Loads, client: int) -> int:
+    """Return the nearest server of the cluster with ``θ = 1``; if there is none, the least used server (line 23)."""
     nearest = NOWHERE
     best = np.inf
     for l in range(len(task.storage_capacity)):
@@ -153,20 +220,23 @@ def _nearest_with_room(task: ClusterTask, loads: _Loads, client: int) -> int:
 
 @compiled
 def _least_used(task: ClusterTask, loads: _Loads) -> int:
+    """Return the server with the least ``max(a_l/A_l, v_l/B_l)``; ties go to the lowest index (line 38)."""
     least = 0
     best = np.inf
     for l in range(len(task.storage_capacity)):
-        use = max(
-            _use(loads.storage_load[l], task.storage_capacity[l]), _use(loads.compute_load[l], task.compute_capacity[l])
+        usage = max(
+            _usage(loads.storage_load[l], task.storage_capacity[l]),
+            _usage(loads.compute_load[l], task.compute_capacity[l]),
         )
-        if use < best:
-            best = use
+        if usage < best:
+            best = usage
             least = l
     return least
 
 
 @compiled
-def _use(load: float, capacity: float) -> float:
+def _usage(load: float, capacity: float) -> float:
+    """Return the used share of a capacity: 0 without load, infinite if there is a load but no capacity."""
     if load == 0.0:
         return 0.0
     return float(load / capacity) if capacity > 0.0 else np.inf
@@ -174,13 +244,17 @@ def _use(load: float, capacity: float) -> float:
 
 @compiled
 def _has_room(task: ClusterTask, loads: _Loads, l: int) -> bool:
-    """Tell whether ``θ_l = 1``."""
+    """Return whether ``θ_l = 1`` (lines 23, 26 and 36)."""
     return bool(loads.storage_load[l] <= task.storage_capacity[l] and loads.compute_load[l] <= task.compute_capacity[l])
 
 
 @compiled
 def _move(task: ClusterTask, loads: _Loads, client: int, server: int, upto: int) -> None:
-    """Move a client with every topic it publishes to that has been counted, that is up to entry ``upto``."""
+    """Change the home of a client and move its loads (COOPERATION, lines 1 to 14, and line 39).
+
+    ``T′`` of line 40 consists of the topics that the client publishes to and that have been counted so far: those up to
+    entry ``upto``.
+    """
     old = loads.home[client]
     if old == server:
         return
@@ -189,14 +263,18 @@ def _move(task: ClusterTask, loads: _Loads, client: int, server: int, upto: int)
         if e > upto:
             break
         if task.entry_publishes[e]:
-            _count(task, loads, task.entry_topic[e], old, -1)
-            _count(task, loads, task.entry_topic[e], server, 1)
+            _count_publisher(task, loads, task.entry_topic[e], old, -1)  # lines 7 and 9 to 13
+            _count_publisher(task, loads, task.entry_topic[e], server, 1)  # lines 3 to 6
     loads.home[client] = server
 
 
 @compiled
-def _count(task: ClusterTask, loads: _Loads, topic: int, server: int, by: int) -> None:
-    """Count one publisher of a topic more or less on a server; the first opens the topic, the last closes it."""
+def _count_publisher(task: ClusterTask, loads: _Loads, topic: int, server: int, by: int) -> None:
+    """Add (``by = 1``) or remove (``by = -1``) one publisher of a topic on a server, and update the loads.
+
+    The first publisher opens the topic on the server (lines 3 to 6, 34 and 35). The last one that leaves closes it
+    (lines 7 and 10 to 12).
+    """
     loads.compute_load[server] += by * task.spool[topic]
     last = loads.slot_last[topic]
     for j in range(loads.slot_first[topic], last):
@@ -209,7 +287,7 @@ def _count(task: ClusterTask, loads: _Loads, topic: int, server: int, by: int) -
                 loads.slot_last[topic] = last - 1
                 loads.open[server] -= 1
                 if loads.open[server] == 0:
-                    # Not the rounding error of many differences: with a capacity of 0 that would matter.
+                    # An empty server has no load at all. A rounding error would count as overload if a capacity is 0.
                     loads.storage_load[server] = 0.0
                     loads.compute_load[server] = 0.0
             return

@@ -1,4 +1,8 @@
-"""An instance cut into one task per cluster."""
+"""The decomposition of an instance into one task per cluster, for the main loop of Algorithm 1.
+
+Lines 23, 25 and 38 of Algorithm 1 restrict every choice to the servers of the client's own cluster. Running the loop on
+each cluster by itself, with topics and clients in the same order, therefore gives the same homes as the whole run.
+"""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -15,7 +19,15 @@ from relocbench.instances.kernels.ragged import FloatArray, IntArray, offsets
 
 @dataclass(frozen=True, eq=False)
 class Cluster:
-    """One cluster: its clients and servers (ascending) and the task made of them."""
+    """One cluster.
+
+    Attributes
+    ----------
+    clients, servers
+        The clients and the servers of the cluster, by their numbers in the instance, ascending.
+    task
+        The same cluster with its own numbering, as the loop takes it.
+    """
 
     clients: IntArray
     servers: IntArray
@@ -23,12 +35,29 @@ class Cluster:
 
 
 def cluster_tasks(instance: Instance, clusters: Clusters, preferred: IntArray | None = None) -> Iterator[Cluster]:
-    """Yield every cluster that has clients, with nobody related yet; what that costs grows with its clients only."""
+    """Yield every cluster that has clients. The lists of related clients are still empty.
+
+    The work for one cluster grows with the number of its own clients only.
+
+    Parameters
+    ----------
+    instance
+        The problem.
+    clusters
+        The clusters of line 17 of Algorithm 1.
+    preferred
+        The preferred server of each client (OTOS). With None the nearest server with ``θ = 1`` is chosen (RELOC).
+
+    Yields
+    ------
+    Cluster
+        The clusters in ascending order.
+    """
     client_order = np.argsort(clusters.of_client, kind="stable").astype(np.int32)
     client_bounds = np.searchsorted(clusters.of_client[client_order], np.arange(clusters.count + 1))
     position = np.empty(instance.n_clients, np.int32)
     member_cluster = clusters.of_client[instance.members.item]
-    # Stable: within a cluster the entries stay in the order of topics and of members.
+    # A stable sort keeps the entries of a cluster in the order of topics and members (lines 20 and 21 of Algorithm 1).
     entry_order = np.argsort(member_cluster, kind="stable")
     entry_bounds = np.searchsorted(member_cluster[entry_order], np.arange(clusters.count + 1))
     member_topic = instance.members.owner()
@@ -77,15 +106,20 @@ def make_task(
     delay_per_km: float,
     preferred: IntArray,
 ) -> ClusterTask:
-    """Return the task of one cluster, with nobody related yet.
+    """Return the task of one cluster. The lists of related clients are still empty.
 
     Parameters
     ----------
     entry_client, entry_topic, entry_publishes, entry_spool
-        The memberships in the order in which Algorithm 1 meets them: the client by its place in the cluster, the topic
-        by any number, its spool.
+        The memberships in the order of lines 20 and 21 of Algorithm 1: the client by its position in the cluster, the
+        topic by any number, whether the client publishes to the topic, and the spool of the topic.
     storage_capacity, compute_capacity, client_x, client_y, server_x, server_y, delay, delay_per_km, preferred
-        As the task holds them.
+        The fields of the same names in the task.
+
+    Returns
+    -------
+    ClusterTask
+        The task; its topics are numbered from 0.
     """
     _, first, topic = np.unique(entry_topic, return_index=True, return_inverse=True)
     return ClusterTask(

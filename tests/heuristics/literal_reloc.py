@@ -1,4 +1,7 @@
-"""Algorithm 1 of the paper over the whole instance at once, in plain Python: slow, to be read beside the paper."""
+"""Algorithm 1 of the paper on the whole instance at once, in plain Python: slow, to be compared with the paper line by line.
+
+The numbers in comments are the line numbers of Algorithm 1.
+"""
 
 import math
 from fractions import Fraction
@@ -8,25 +11,25 @@ from relocbench.heuristics.relations import nmf_factors, svd_factors
 
 
 class Loads:
-    """Which publishers of which topic have been counted on which server."""
+    """The publishers of each topic that have been counted on each server."""
 
     def __init__(self, instance):
         self.instance = instance
         self.publishers = [{} for _ in range(instance.n_servers)]  # server -> topic -> clients
 
-    # In exact arithmetic: what is empty is empty, and what fits exactly fits.
+    # Loads are exact rationals, so that an empty server has load 0 and a load equal to the capacity fits.
     def storage(self, server):
         return sum((Fraction(float(self.instance.spool[topic])) for topic in self.publishers[server]), Fraction(0))
 
     def compute(self, server):
         counted = self.publishers[server].items()
-        return sum((len(who) * Fraction(float(self.instance.spool[topic])) for topic, who in counted), Fraction(0))
+        return sum((len(clients) * Fraction(float(self.instance.spool[n])) for n, clients in counted), Fraction(0))
 
     def theta_is_1(self, server):
         fits = self.storage(server) <= Fraction(float(self.instance.storage_capacity[server]))
         return fits and self.compute(server) <= Fraction(float(self.instance.compute_capacity[server]))
 
-    def use(self, server):
+    def usage(self, server):
         def share(load, capacity):
             return 0 if load == 0 else load / Fraction(capacity) if capacity > 0 else math.inf
 
@@ -37,7 +40,7 @@ class Loads:
         self.publishers[server].setdefault(topic, set()).add(client)
 
     def move(self, client, old, new):
-        """Everything of the client that has been counted goes with it."""
+        """Move a client with all its topics that have been counted (COOPERATION, 1 to 14)."""
         for topic in [topic for topic, clients in self.publishers[old].items() if client in clients]:
             self.publishers[old][topic].remove(client)
             if not self.publishers[old][topic]:
@@ -61,16 +64,16 @@ def relation_scores(instance, relation, rank, seed):
 
 
 def reloc(instance, *, seed, k=4, related=100, rank=16, relation="svd", cooperation="client", revisit=False):
-    clusters = make_clusters(instance, k, seed)
-    score = relation_scores(instance, relation, rank, seed)
+    clusters = make_clusters(instance, k, seed)  # 17
+    score = relation_scores(instance, relation, rank, seed)  # 18, 19
     publishers = [set(topic.tolist()) for topic in instance.publishers]
     loads = Loads(instance)
-    home = [None] * instance.n_clients
+    home = [None] * instance.n_clients  # 16
 
-    def servers_near(client):
+    def cluster_servers(client):
         return [l for l in range(instance.n_servers) if clusters.of_server[l] == clusters.of_client[client]]
 
-    def strongest(client):
+    def strongest(client):  # 22
         others = [
             (-score(client, other), other)
             for other in range(instance.n_clients)
@@ -79,31 +82,32 @@ def reloc(instance, *, seed, k=4, related=100, rank=16, relation="svd", cooperat
         return [other for negative, other in sorted(others) if negative < 0][:related]
 
     def choose(client):
-        for other in strongest(client):
+        for other in strongest(client):  # 24 to 31
             if home[other] is not None and loads.theta_is_1(home[other]):
                 return home[other]
-        free = [l for l in servers_near(client) if loads.theta_is_1(l)]
+        # 23
+        free = [l for l in cluster_servers(client) if loads.theta_is_1(l)]
         if free:
             return min(free, key=lambda l: (float(instance.client_delay(client, l)), l))
-        return min(servers_near(client), key=lambda l: (loads.use(l), l))
+        return min(cluster_servers(client), key=lambda l: (loads.usage(l), l))
 
-    for topic in range(instance.n_topics):
-        for client in instance.members[topic].tolist():
+    for topic in range(instance.n_topics):  # 20
+        for client in instance.members[topic].tolist():  # 21
             if home[client] is None:
-                home[client] = choose(client)
+                home[client] = choose(client)  # 32
             elif revisit:
                 new = choose(client)
                 loads.move(client, home[client], new)
                 home[client] = new
-            if client not in publishers[topic]:
+            if client not in publishers[topic]:  # 33
                 continue
             server = home[client]
-            loads.add(client, topic, server)
-            if not loads.theta_is_1(server):
-                new = min(servers_near(client), key=lambda l: (loads.use(l), l))
+            loads.add(client, topic, server)  # 34, 35
+            if not loads.theta_is_1(server):  # 36
+                new = min(cluster_servers(client), key=lambda l: (loads.usage(l), l))  # 38
                 if new != server:
                     together = loads.publishers[server][topic] if cooperation == "topic" else {client}
-                    for mover in sorted(together):
+                    for mover in sorted(together):  # 39 to 41
                         loads.move(mover, server, new)
                         home[mover] = new
-    return [servers_near(client)[0] if server is None else server for client, server in enumerate(home)]
+    return [cluster_servers(client)[0] if server is None else server for client, server in enumerate(home)]

@@ -4,7 +4,7 @@ import itertools
 import numpy as np
 import pytest
 
-from relocbench.heuristics.anneal import _near, _Search, anneal_among, solve
+from relocbench.heuristics.anneal import AnnealParams, Round, _near, _Search, anneal_among, solve
 from relocbench.instances.errors import InputError
 from relocbench.instances.evaluation import evaluate
 from relocbench.instances.generators.families import FAMILIES
@@ -35,7 +35,7 @@ def test_the_optimum_of_tiny_instances_is_found_in_95_of_100_runs():
 
 
 @pytest.mark.parametrize("seed", range(len(KINDS)))
-def test_what_is_reported_is_what_it_costs(seed):
+def test_the_reported_incumbent_is_the_cost_of_the_homes(seed):
     instance = random_instance(seed)
     solution = solve(instance, seed=seed, time_limit=60.0, moves=5000)
     cost = evaluate(instance, solution.home).objective
@@ -51,7 +51,7 @@ def test_the_same_seed_and_moves_give_the_same_homes():
     assert a == b != c
 
 
-def test_it_starts_from_what_it_is_given_and_never_ends_worse():
+def test_the_result_is_never_worse_than_the_start():
     instance = FAMILIES["paper"].cells({"sigma": 10})[0].build(0)
     good = solve(instance, seed=0, time_limit=600.0, moves=1_000_000).home
     again = solve(instance, seed=1, time_limit=600.0, moves=10_000, start=good)
@@ -59,21 +59,22 @@ def test_it_starts_from_what_it_is_given_and_never_ends_worse():
     assert evaluate(instance, again.home).objective <= evaluate(instance, good).objective + 1e-9
 
 
-def test_it_stops_at_once_without_time():
+def test_without_time_the_start_is_returned():
     instance = FAMILIES["paper"].cells({"sigma": 10})[0].build(0)
     assert solve(instance, seed=0, time_limit=0.0).home.tolist() == nearest_server(instance).tolist()
 
 
-def test_progress_is_told():
-    told = []
+def test_progress_is_reported():
+    points = []
     instance = FAMILIES["paper"].cells({"sigma": 10})[0].build(0)
-    solve(instance, seed=0, time_limit=600.0, moves=200_000, on_progress=lambda *point: told.append(point))
-    assert len(told) >= 2
-    assert told[-1][1] < told[0][1]
+    solve(instance, seed=0, time_limit=600.0, moves=200_000, on_progress=lambda *point: points.append(point))
+    assert len(points) >= 2
+    assert points[-1][1] < points[0][1]
 
 
 def test_groups_are_moved_where_single_clients_cannot_leave():
-    # Everybody sits on the farther server; whoever leaves alone pays for the way to the others, only all together gain.
+    # All clients start at the farther server. A client that leaves alone pays the delay to the others, so that only a
+    # move of all clients together lowers the cost.
     members = Ragged.of([list(range(6))])
     instance = Instance(
         cloud_delay=5.0,
@@ -95,9 +96,8 @@ def test_groups_are_moved_where_single_clients_cannot_leave():
     assert home.tolist() == [1] * 6
 
 
-def test_a_batch_ends_however_large_the_groups_are(monkeypatch):
-    monkeypatch.setattr("relocbench.heuristics.anneal.BATCH", 10**6)
-    monkeypatch.setattr("relocbench.heuristics.anneal.LOOKS", 1)
+def test_a_batch_ends_however_large_the_groups_are():
+    params = AnnealParams(largest_batch=10**6, batches_per_round=1)
     everybody = Ragged.of([list(range(3000))])
     instance = Instance(
         cloud_delay=5.0,
@@ -112,9 +112,9 @@ def test_a_batch_ends_however_large_the_groups_are(monkeypatch):
         publishers=everybody,
         subscribers=everybody,
     )
-    search = _Search(instance, np.zeros(3000, np.int32), 0, _near(instance))
-    search.begin_round(10**6, 0.2, priced=False)
-    done = search.batch(10**6, 0.0)
+    search = _Search(instance, np.zeros(3000, np.int32), 0, _near(instance), params)
+    search.begin_round(10**6, Round(0.2, priced=False))
+    done = search.run_batch(10**6, 0.0)
     assert 0 < done < 100_000
     assert search.best == pytest.approx(evaluate(instance, search.best_home).objective)
 
@@ -130,7 +130,7 @@ def test_quality_does_not_depend_on_units():
 
 
 def test_prices_find_better_homes_where_many_servers_are_full():
-    """After 3·10⁶ proposals: 5 % better than without."""
+    """After 3·10⁶ proposals the cost is 5 % lower with prices than without."""
     cell = FAMILIES["paper"].cells({"sigma": 10, "topics": 80, "servers": 64, "storage": 200, "compute": 1000})[0]
     instance = cell.build(0)
     start = nearest_server(instance)
@@ -145,19 +145,19 @@ def test_prices_find_better_homes_where_many_servers_are_full():
 
 
 @pytest.mark.parametrize("priced", [False, True])
-def test_a_round_that_the_time_is_too_short_for_still_ends_cold(priced):
+def test_a_round_with_too_little_time_still_ends_cold(priced):
     instance = FAMILIES["paper"].cells({"sigma": 10})[0].build(0)
     start = nearest_server(instance)
     share = itertools.count()
     home = anneal_among(
         instance, None, start, seed=0, heat=1.0, priced=priced, effort=1e6, time_used=lambda: next(share) / 40
     )
-    # 40 batches, hot throughout, would end far above the nearest servers' cost.
+    # 40 batches at the initial temperature would end far above the cost of the nearest servers.
     assert next(share) == 41
     assert evaluate(instance, home).objective < 0.75 * evaluate(instance, start).objective
 
 
-def test_no_time_leaves_the_homes_as_they_are():
+def test_a_round_without_time_returns_the_start():
     instance = random_instance(0)
     start = nearest_server(instance)
     found = anneal_among(instance, None, start, seed=0, heat=1.0, priced=True, effort=1.0, time_used=lambda: 1.0)
@@ -169,8 +169,8 @@ def test_negative_moves_are_refused():
         solve(random_instance(0), seed=0, time_limit=1.0, moves=-1)
 
 
-def test_the_optimum_of_an_overloaded_instance_with_many_valleys_is_found():
-    """Proved by branch and price: 213.4765. Rounds that all begin warm end up to 2.7 % above it."""
+def test_the_optimum_of_an_overloaded_instance_with_many_local_optima_is_found():
+    """Branch and price proved the optimum 213.4765. Without hot rounds the search ends up to 2.7 % above it."""
     instance = FAMILIES["small"].cells({"regime": "overloaded", "clients": 30})[0].build(0)
     found = [evaluate(instance, solve(instance, seed=s, time_limit=600.0, moves=4_000_000).home) for s in range(3)]
     assert min(cost.objective for cost in found) == pytest.approx(213.4765047786994)

@@ -2,7 +2,7 @@ import dataclasses
 
 import numpy as np
 
-from relocbench.heuristics.anneal_prices import LEAST_PRICE, Prices
+from relocbench.heuristics.anneal_prices import PARAMS, Prices
 from relocbench.instances.incremental_state import State
 from tests.samples import random_instance
 
@@ -12,7 +12,7 @@ def _prices(state):
     return server["storage_price"].copy(), server["compute_price"].copy()
 
 
-def test_prices_rise_where_a_server_is_too_full_and_fall_to_a_floor_elsewhere():
+def test_prices_rise_where_a_server_is_overloaded_and_fall_to_a_lower_limit_elsewhere():
     instance = random_instance(3)
     state = State(instance, np.zeros(instance.n_clients, np.int32))
     used = state.arrays.server["storage_load"][0], state.arrays.server["compute_load"][0]
@@ -32,10 +32,10 @@ def test_prices_rise_where_a_server_is_too_full_and_fall_to_a_floor_elsewhere():
     assert (storage_next[1:] < storage[1:]).all()
     assert (compute_next < compute).all()
     prices.impose(state, 1.0)
-    np.testing.assert_allclose(_prices(state)[1], LEAST_PRICE * compute)
+    np.testing.assert_allclose(_prices(state)[1], PARAMS.least_price * compute)
 
 
-def test_room_shrinks_to_nothing():
+def test_the_extra_capacity_shrinks_to_nothing():
     instance = random_instance(3)
     state = State(instance, np.zeros(instance.n_clients, np.int32))
     prices = Prices(instance, typical=1.0)

@@ -9,7 +9,7 @@ from tests.samples import random_instance, relabelled
 
 
 def literal_otos(instance):
-    """Topics in order, the best server of each for its members; overload passes clients to the least used server."""
+    """OTOS in plain Python: topics in order, the best server of each topic for its members, then cooperation."""
     loads = Loads(instance)
     home = [None] * instance.n_clients
     publishers = [set(topic.tolist()) for topic in instance.publishers]
@@ -22,14 +22,14 @@ def literal_otos(instance):
             if client in publishers[topic]:
                 loads.add(client, topic, home[client])
                 if not loads.theta_is_1(home[client]):
-                    new = min(range(instance.n_servers), key=lambda l: (loads.use(l), l))
+                    new = min(range(instance.n_servers), key=lambda l: (loads.usage(l), l))
                     loads.move(client, home[client], new)
                     home[client] = new
     return [0 if server is None else server for server in home]
 
 
 @pytest.mark.parametrize("seed", range(96))
-def test_otos_is_what_its_description_says(seed):
+def test_otos_equals_its_literal_implementation(seed):
     instance = random_instance(seed)
     assert otos.solve(instance, seed=0, time_limit=1.0).home.tolist() == literal_otos(instance)
 
@@ -44,8 +44,8 @@ def test_otos_keeps_topics_together_when_there_is_room():
 
 @pytest.mark.parametrize("method", [nearest, otos], ids=["nearest", "otos"])
 @pytest.mark.parametrize("seed", range(12))
-def test_relabelling_moves_the_homes_with_the_names(method, seed):
-    # Distinct delays and ample capacities: no tie, so no index decides anything.
+def test_relabelling_clients_and_servers_relabels_the_homes(method, seed):
+    # With distinct delays and ample capacities there are no ties, so that no result depends on an index.
     instance = random_instance(seed, ("loose", "euclid", "far", "mixed"))
     rng = np.random.default_rng(seed)
     client_to, server_to = rng.permutation(instance.n_clients), rng.permutation(instance.n_servers)

@@ -44,7 +44,7 @@ def test_nmf_factors_approximate_shared_topics():
 @pytest.mark.parametrize("most", [0, 1, 3, 100])
 def test_the_strongest_come_first_and_ties_go_to_the_lowest_index(seed, most):
     rng = np.random.default_rng(seed)
-    # Small whole numbers make many ties; one more row than a tile now and then.
+    # Small whole numbers give many ties. Seed 0 has more rows than four tiles.
     factors = rng.integers(-2, 3, (rng.integers(1, 40) if seed else 1030, 3)).astype(float)
     scores = factors @ factors.T
     for m, found in enumerate(lists(*most_related_by_factors(factors, most))):

@@ -61,13 +61,13 @@ def test_homes_do_not_depend_on_threads_and_seeds_repeat():
 
 
 def roomy(seed):
-    """No tie, no overload: then no index decides anything."""
+    """An instance without ties and without overload, where no result depends on an index."""
     settings = {"sigma": 10, "servers": 15, "storage": 1e6, "compute": 1e6}
     return FAMILIES["paper"].cells(settings)[0].build(seed)
 
 
 @pytest.mark.parametrize("seed", range(6))
-def test_relabelling_servers_moves_the_homes_with_the_names(seed):
+def test_relabelling_servers_relabels_the_homes(seed):
     instance = roomy(seed)
     server_to = np.random.default_rng(seed).permutation(instance.n_servers)
     renamed = relabelled(instance, np.arange(instance.n_clients), server_to)
@@ -100,19 +100,19 @@ def test_automatic_k_stops_trying_when_time_is_up():
     assert solve(instance, seed=0, time_limit=0.0, k="auto").home.tolist() == nearest_server(instance).tolist()
 
 
-def test_asking_for_more_related_clients_than_there_are_asks_all():
+def test_more_related_clients_than_there_are_means_all_of_them():
     instance = FAMILIES["paper"].cells({"sigma": 5})[0].build(2)
     for relation in ("svd", "exact"):
         few, many = (solve(instance, seed=0, time_limit=1.0, related=n, relation=relation).home for n in (400, 10**30))
         assert few.tolist() == many.tolist()
 
 
-def test_snapshots_tell_the_three_steps():
+def test_snapshots_show_the_three_steps():
     instance = FAMILIES["preliminary"].cells({"storage": 7})[0].build(0)
     steps = snapshots(instance, seed=0)
     assert [snapshot.step for snapshot in steps] == ["locality", "relation", "cooperation"]
     assert steps[2].home.tolist() == solve(instance, seed=0, time_limit=1.0).home.tolist()
-    # Related clients come together, which fills servers; cooperation relieves them again.
+    # The relation step puts related clients on one server and fills it; the cooperation step lowers its load again.
     opened = [int((snapshot.evaluation.storage_load > 0).sum()) for snapshot in steps]
     assert opened[1] <= opened[0]
     assert steps[1].evaluation.compute_load.max() >= steps[2].evaluation.compute_load.max()
@@ -136,8 +136,8 @@ def test_clusters_have_servers_and_clients_the_nearest_centroid():
 
 def test_servers_at_one_place_are_never_split_into_more_clusters_than_places():
     instance = random_instance(3)
-    there = np.ones(instance.n_servers)
-    instance = dataclasses.replace(instance, server_x=there, server_y=there)
+    position = np.ones(instance.n_servers)
+    instance = dataclasses.replace(instance, server_x=position, server_y=position)
     clusters = make_clusters(instance, 4, 0)
     assert isinstance(clusters, Clusters)
     assert clusters.count == 1
