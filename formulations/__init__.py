@@ -1,1 +1,1 @@
-"""The best homes, with proof: models, bounds, certificates. Imports instances."""
+"""Exact methods, lower bounds and certificates: optimal homes with a proof. Imports only instances."""

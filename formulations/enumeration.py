@@ -1,4 +1,4 @@
-"""Every assignment, one after the other: the oracle for all other exact methods."""
+"""Enumeration of all assignments: the reference against which all other exact methods are tested."""
 
 import math
 import time
@@ -14,8 +14,9 @@ from relocbench.instances.kernels.compiled import compiled
 from relocbench.instances.kernels.ragged import IntArray
 from relocbench.instances.solution import Progress, Solution
 
+# Instances with more assignments are refused.
 MOST_ASSIGNMENTS = 10**9
-# The clock is looked at, and the running sums are computed afresh, every so many assignments (a tenth of a second).
+# After this many assignments (a tenth of a second) the clock is read and the running sums are recomputed.
 STEPS_AT_ONCE = 1 << 18
 
 
@@ -27,12 +28,30 @@ def solve(
     start: npt.ArrayLike | None = None,
     on_progress: Progress | None = None,
 ) -> Solution:
-    """Visit all ``L^M`` assignments in Gray-code order, each one move away from the one before.
+    """Visit all ``L^M`` assignments in Gray-code order, in which neighbours differ by one move.
+
+    Parameters
+    ----------
+    instance
+        The problem.
+    seed
+        Not used; every method has it.
+    time_limit
+        Seconds after which the enumeration stops.
+    start
+        An initial incumbent.
+    on_progress
+        Called with (seconds, incumbent, bound) whenever one of the last two improves.
+
+    Returns
+    -------
+    Solution
+        The best assignment; optimal if all assignments were visited in time, otherwise without a lower bound.
 
     Raises
     ------
     InputError
-        If there are more than a thousand million assignments.
+        If there are more than 10⁹ assignments.
     """
     servers, clients = instance.n_servers, instance.n_clients
     if servers > 1 and clients * math.log(servers) > math.log(MOST_ASSIGNMENTS) * (1 + 1e-12):
@@ -64,10 +83,13 @@ def solve(
 def _visit(
     s: StateArrays, digit: IntArray, direction: IntArray, most: int, least: npt.NDArray[np.float64], best: IntArray
 ) -> tuple[int, bool]:
-    """Go on in reflected Gray-code order for at most ``most`` assignments; tell how many, and whether that was all."""
+    """Visit the next assignments in reflected Gray-code order, at most ``most`` of them.
+
+    Return the number of visited assignments, and whether the enumeration is complete.
+    """
     servers = len(s.server)
     for step in range(most):
-        # The lowest place whose digit can still go on in its direction does; all below it turn round.
+        # The lowest digit that can still change in its direction changes; all lower digits reverse their direction.
         place = 0
         while place < len(digit) and not 0 <= digit[place] + direction[place] < servers:
             direction[place] = -direction[place]

@@ -1,4 +1,8 @@
-"""What a run of a solver has shown: the one place where claims of solvers become claims of ours."""
+"""The incumbent and the lower bound of a run: the one place where the claims of a solver are checked.
+
+A new exact method creates an :class:`Incumbent`, passes the assignments and the lower bounds of its solver to it, and
+returns the result of :meth:`Incumbent.solution`.
+"""
 
 import math
 import time
@@ -14,24 +18,48 @@ from relocbench.instances.kernels.ragged import IntArray
 from relocbench.instances.nearest_server import nearest_server
 from relocbench.instances.solution import Progress, Solution
 
-# Solvers compute with tolerances around 1e-7. A bound this close below a verified cost (relative, from 1 up) proves
-# optimality; a bound further than this above one is an error of the model or of the solver.
+# Solvers compute with tolerances around 1e-7. A lower bound within this distance below a verified cost proves
+# optimality. A lower bound further than this above a verified cost is an error of the model or of the solver. The
+# distance is relative to the cost, and absolute for costs below 1.
 TOLERANCE = 1e-6
 
 
 class OutOfTimeError(Exception):
-    """The deadline came before what was to be done was done."""
+    """The time limit was reached before a model was built or a step was complete."""
 
 
 def slack(cost: float, tolerance: float = TOLERANCE) -> float:
-    """Return by how much a solver's number may be off a cost."""
+    """Return the largest difference between a cost and a solver's value that counts as equal.
+
+    Parameters
+    ----------
+    cost
+        The cost.
+    tolerance
+        The relative tolerance; absolute for costs below 1.
+
+    Returns
+    -------
+    float
+        The difference.
+    """
     return tolerance * max(1.0, abs(cost))
 
 
 def report(on_progress: Progress | None, home: IntArray, point: tuple[float, float, float]) -> None:
-    """Tell whoever watches of (seconds, incumbent, bound).
+    """Report progress to a callback.
 
-    Who watches from another process wants the homes as well, in case this one does not live to return them.
+    A callback with a method ``keep`` also receives the homes. A supervising process uses it to save the incumbent in
+    case this process is killed before it returns.
+
+    Parameters
+    ----------
+    on_progress
+        The callback; None reports nothing.
+    home
+        The homes of the incumbent.
+    point
+        The seconds since the start, the cost of the incumbent and the lower bound.
     """
     if on_progress is None:
         return
@@ -42,18 +70,18 @@ def report(on_progress: Progress | None, home: IntArray, point: tuple[float, flo
 
 
 class Incumbent:
-    """The best homes seen and the best bound claimed, with the clock running since construction.
+    """The best homes found (the incumbent) and the best lower bound claimed, with a clock that starts at construction.
 
-    Every assignment is costed by the evaluator; what the solver believes it costs is not asked.
+    The evaluator computes the cost of every assignment. The objective value that a solver reports is not used.
 
     Parameters
     ----------
     instance
         The problem.
     start
-        Homes to start from; without them the nearest servers stand in until the solver has found something.
+        The initial homes; None starts from the nearest servers.
     on_progress
-        Called with (seconds, incumbent, bound) whenever one of the two gets better.
+        Called with (seconds, incumbent, bound) whenever one of the last two improves.
     """
 
     def __init__(self, instance: Instance, start: npt.ArrayLike | None, on_progress: Progress | None) -> None:
@@ -68,16 +96,27 @@ class Incumbent:
 
     @property
     def seconds(self) -> float:
-        """Time since the start."""
+        """The seconds since the start."""
         return time.perf_counter() - self.begin
 
     @property
     def cutoff(self) -> float:
-        """A value that no assignment worth finding exceeds; a little above the best cost, as solvers round."""
+        """An upper limit on the cost of improving assignments; slightly above the best cost, because solvers round."""
         return self.cost + slack(self.cost)
 
     def offer(self, home: npt.ArrayLike) -> float:
-        """Take note of an assignment and return its cost."""
+        """Evaluate an assignment, and make it the incumbent if it is better.
+
+        Parameters
+        ----------
+        home
+            The assignment.
+
+        Returns
+        -------
+        float
+            Its cost.
+        """
         homes = checked_home(self.instance, home)
         cost = evaluate(self.instance, homes).objective
         if cost < self.cost:
@@ -86,50 +125,92 @@ class Incumbent:
         return cost
 
     def offer_shares(self, shares: npt.ArrayLike) -> float:
-        """Take note of the assignment nearest to a solver's ``x`` (``M×L``, perhaps not quite integral)."""
+        """Round a solver's ``x`` to an assignment, and offer it.
+
+        Parameters
+        ----------
+        shares
+            ``x`` as an ``M×L`` array. It need not be integral: the largest entry of a row is the home.
+
+        Returns
+        -------
+        float
+            The cost of the assignment.
+        """
         return self.offer(np.asarray(shares).argmax(axis=1))
 
     @property
     def proved(self) -> bool:
-        """Whether the bound shows that nothing is better than the best homes."""
+        """Whether the lower bound proves that the incumbent is optimal."""
         return self.closes(self.bound)
 
     def closes(self, bound: float) -> bool:
-        """Tell whether nothing that costs at least this much is better than the best homes."""
+        """Return whether a lower bound excludes every assignment better than the incumbent.
+
+        Parameters
+        ----------
+        bound
+            The lower bound, for example of a node.
+
+        Returns
+        -------
+        bool
+            Whether the bound is within the tolerance of the cost of the incumbent, or above it.
+        """
         return bound >= self.cost - slack(self.cost)
 
     def raise_bound_of_better(self, bound: float) -> None:
-        """Take note of a lower bound on all assignments better than the best homes; the others cost as much."""
+        """Record a lower bound that holds for all assignments better than the incumbent.
+
+        Parameters
+        ----------
+        bound
+            The lower bound. The other assignments cost at least as much as the incumbent, so that the smaller of the
+            two is a lower bound for all assignments.
+        """
         self.raise_bound(min(bound, self.cost))
 
     def raise_bound(self, bound: float) -> None:
-        """Take note of a lower bound that the solver claims; weaker ones and nonsense (nan, inf) are passed over."""
+        """Record a lower bound that the solver claims.
+
+        Parameters
+        ----------
+        bound
+            The lower bound. It is ignored if it is weaker than the present one or not finite.
+        """
         if math.isfinite(bound) and bound > self.bound:
             self.bound = bound
             self._record()
 
     def solution(self, finished: bool, facts: Mapping[str, float] | None = None) -> Solution:
-        """Return what was shown.
+        """Check the lower bound against the exact cost, and return the result of the run.
 
         Parameters
         ----------
         finished
-            Whether the solver says it has looked at everything (or just ran out of time).
+            Whether the solver reports that its search is complete, rather than stopped by the time limit.
         facts
-            Size of the model and the like, by name.
+            The size of the model and similar numbers, by name.
+
+        Returns
+        -------
+        Solution
+            The incumbent with its lower bound; ``optimal`` if the two agree within the tolerance.
 
         Raises
         ------
         ArithmeticError
-            If the claimed bound is above the exact cost of an assignment, or the solver says it is finished though its
-            bound is not at the best cost: one of them is wrong.
+            If the lower bound is above the exact cost of the incumbent, or if the solver reports a complete search
+            although its lower bound is below that cost.
         """
         cost = float(evaluate_exact(self.instance, self.home).objective)
         if self.bound > cost + slack(cost):
-            raise ArithmeticError(f"the bound {self.bound!r} is above the cost {cost!r} of an assignment")
+            raise ArithmeticError(f"the lower bound {self.bound!r} is above the cost {cost!r} of an assignment")
         optimal = self.bound >= cost - slack(cost)
         if finished and not optimal:
-            raise ArithmeticError(f"said to be optimal with the cost {cost!r} and the bound {self.bound!r}")
+            raise ArithmeticError(
+                f"the solver reports an optimum, but the cost is {cost!r} and the lower bound {self.bound!r}"
+            )
         return Solution(
             self.home,
             bound=min(self.bound, cost),

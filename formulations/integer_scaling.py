@@ -1,8 +1,8 @@
-"""Whole numbers for solvers that know no others, rounded so that a minimum over them is a lower bound.
+"""Scaling of floats to integers, rounded such that a minimum over the integers is a lower bound.
 
-A scale is a power of two: then scaling a float is exact, and all that is lost is what the floor takes away, less than
-one unit for each number. Costs and loads are rounded down, capacities up; so every assignment stays allowed and none
-looks dearer than it is. How much cheaper it may look is bounded by how many numbers make up a cost.
+Some solvers accept only integers. Scales are powers of two, so that the scaling itself is exact; only the rounding
+loses less than one unit for each number. Costs and loads are rounded down and capacities up. Every assignment then
+stays feasible, and no assignment costs more than before. The error of a sum is bounded by the number of its terms.
 """
 
 import math
@@ -12,30 +12,53 @@ import numpy.typing as npt
 
 WholeArray = npt.NDArray[np.int64]
 
-# Coefficients are products and sums of a few floats: relative to a total, their own error is far below this.
+# Coefficients are products and sums of a few floats. Their relative rounding error is far below this value.
 FLOAT_ERROR = 1e-12
 
 
 def scale_exponent(error: float, terms: int, largest: float, bits: int) -> int:
-    """Return ``k`` such that numbers in units of ``2^-k``, rounded down, are together off by at most ``error``.
+    """Return ``k`` such that a sum of numbers in units of ``2^-k``, rounded down, is too small by at most ``error``.
 
     Parameters
     ----------
     error
-        By how much their sum may be too small.
+        The allowed error of the sum.
     terms
-        How many numbers are summed.
+        The number of terms.
     largest
-        No sum exceeds this.
+        An upper bound on the sum.
     bits
-        Sums stay below ``2^bits``, also where that makes the error larger than asked for.
+        Sums stay below ``2^bits``. If both conditions conflict, this one takes precedence over the error.
+
+    Returns
+    -------
+    int
+        The exponent ``k``.
     """
     fine = math.ceil(math.log2(max(terms, 1))) + bits_of(1 / error)
     return min(fine, bits - bits_of(largest) - 1) if largest > 0 else 0
 
 
 def down(values: npt.ArrayLike, exponent: int) -> WholeArray:
-    """Return the floats in units of ``2^-exponent``, rounded down."""
+    """Return floats in units of ``2^-exponent``, rounded down.
+
+    Parameters
+    ----------
+    values
+        The floats.
+    exponent
+        The exponent of the scale.
+
+    Returns
+    -------
+    array
+        The integers.
+
+    Raises
+    ------
+    OverflowError
+        If an integer does not fit into 62 bits.
+    """
     scaled = np.floor(np.ldexp(np.asarray(values, np.float64), exponent))
     if (np.abs(scaled) >= 2.0**62).any():
         raise OverflowError(f"a number is too large for a scale of 2^{exponent}")
@@ -43,23 +66,73 @@ def down(values: npt.ArrayLike, exponent: int) -> WholeArray:
 
 
 def up(values: npt.ArrayLike, exponent: int) -> WholeArray:
-    """Return the floats in units of ``2^-exponent``, rounded up."""
+    """Return floats in units of ``2^-exponent``, rounded up.
+
+    Parameters
+    ----------
+    values, exponent
+        As for :func:`down`.
+
+    Returns
+    -------
+    array
+        The integers.
+    """
     return -down(-np.asarray(values, np.float64), exponent)
 
 
 def lower_bound(total: float, exponent: int) -> float:
-    """Return what a minimum in units of ``2^-exponent`` proves of the sum of floats."""
+    """Return the lower bound in floats that a minimum in units of ``2^-exponent`` proves.
+
+    Parameters
+    ----------
+    total
+        The minimum over the integers.
+    exponent
+        The exponent of the scale.
+
+    Returns
+    -------
+    float
+        The lower bound, reduced by the rounding error of the coefficients.
+    """
     bound = math.ldexp(total, -exponent)
     return bound - FLOAT_ERROR * abs(bound)
 
 
 def upper_limit(cost: float, exponent: int) -> int:
-    """Return a whole number that no assignment of at most this cost exceeds once its cost is rounded down."""
+    """Return an upper limit, in units of ``2^-exponent``, for all assignments of at most a given cost.
+
+    Parameters
+    ----------
+    cost
+        The cost.
+    exponent
+        The exponent of the scale.
+
+    Returns
+    -------
+    int
+        The limit.
+    """
     return math.ceil(math.ldexp(cost + FLOAT_ERROR * abs(cost), exponent))
 
 
 def whole_exponent(values: npt.ArrayLike, most: int) -> int:
-    """Return the least ``k`` up to ``most`` from 0 on for which ``2^k`` makes all the floats whole; else ``most``."""
+    """Return the least ``k ≥ 0`` for which all floats are integers in units of ``2^-k``.
+
+    Parameters
+    ----------
+    values
+        The floats.
+    most
+        The largest ``k``; it is returned if no smaller one is sufficient.
+
+    Returns
+    -------
+    int
+        The exponent ``k``.
+    """
     array = np.asarray(values, np.float64)
     for exponent in range(most):
         scaled = np.ldexp(array, exponent)
@@ -69,6 +142,17 @@ def whole_exponent(values: npt.ArrayLike, most: int) -> int:
 
 
 def bits_of(value: float) -> int:
-    """Return the least ``b`` with ``value ≤ 2^b``."""
+    """Return the least ``b`` with ``value ≤ 2^b``.
+
+    Parameters
+    ----------
+    value
+        A positive number.
+
+    Returns
+    -------
+    int
+        The exponent ``b``, which may be negative.
+    """
     mantissa, exponent = math.frexp(value)
     return exponent - 1 if mantissa == 0.5 else exponent

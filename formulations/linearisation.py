@@ -1,10 +1,13 @@
-"""The coefficients that every exact model is written with, computed once.
+"""The coefficients of an instance from which every exact model is built, computed once.
 
-The letters are those of docs/formulations.md. A model reads ``ΣD`` as
+Start here to write a model of your own: ``linearise(instance)`` returns the coefficients. Their symbols are those of
+docs/formulations.md. With them the objective is
 
     Σ_m w_m·dH[m,home_m] + 2·dC·Σ_m f_m·(1 - θ_{home_m}) + Σ_{(m,r)} W[m,r]·θ_{home_m}·dS[home_m, home_r]
 
-and the loads of a server as ``a_l = Σ_n u_n·max_{m∈P_n} x[m,l]`` and ``v_l = Σ_m U_m·x[m,l]``.
+where ``θ_l = min(1, A_l/a_l, B_l/v_l)``, and the loads of a server are ``a_l = Σ_n u_n·max_{m∈P_n} x[m,l]`` and ``v_l =
+Σ_m U_m·x[m,l]``. Here ``x[m,l]`` is 1 if ``l`` is the home of ``m``. A model must represent two nonlinear terms: the
+products of ``θ`` with ``x``, and the products of two ``x``.
 """
 
 from dataclasses import dataclass
@@ -19,22 +22,23 @@ from relocbench.instances.kernels.ragged import FloatArray, IntArray, frozen
 
 @dataclass(frozen=True, eq=False)
 class Linearisation:
-    """What an instance looks like to a model.
+    """The coefficients of an instance.
 
     Attributes
     ----------
     weight
-        ``w``: what one ms between a client and its home costs.
+        ``w``: the weight of the delay between each client and its home in the objective.
     publications
-        ``f``: what one ms of detour costs a client.
+        ``f``: the number of publications of each client, which is the weight of the delay to the cloud.
     demand
-        ``U``: what a client adds to the compute load of its home, and the least its home stores.
+        ``U``: the total spool of the topics that each client publishes to. A client adds it to the compute load of its
+        home, and its home stores at least as much.
     client_delay, server_delay
         ``dH`` (``M×L``) and ``dS`` (``L×L``).
     detour
         ``2·dC``.
-    storage, compute
-        ``A`` and ``B``, per server.
+    storage_capacity, compute_capacity
+        ``A`` and ``B`` of each server.
     spool
         ``u`` of the topics that load a server: those with a publisher and a spool above 0.
     publishers
@@ -42,7 +46,8 @@ class Linearisation:
     sender, receiver, pair_weight
         The ordered pairs ``(m, r)`` with ``W[m,r] > 0``, in lexicographic order, and ``W``.
     cloud_is_far
-        Whether ``2·dC ≥ max dS``: then an upper bound on ``θ`` is enough in a minimisation.
+        Whether ``2·dC ≥ max dS``. Then a larger ``θ`` never costs more, and a minimisation model needs only upper
+        bounds on ``θ``. Otherwise the model must also bound ``θ`` from below.
     """
 
     weight: FloatArray
@@ -62,17 +67,17 @@ class Linearisation:
 
     @property
     def n_clients(self) -> int:
-        """``M``."""
+        """``M``, the number of clients."""
         return len(self.weight)
 
     @property
     def n_servers(self) -> int:
-        """``L``."""
+        """``L``, the number of servers."""
         return len(self.storage_capacity)
 
     @cached_property
     def client_topics(self) -> tuple[tuple[int, ...], ...]:
-        """For each client the loading topics (indices into ``spool``) that it publishes to."""
+        """The topics that each client publishes to, as indices into ``spool``."""
         topics: list[list[int]] = [[] for _ in range(self.n_clients)]
         for n, publishers in enumerate(self.publishers):
             for m in publishers:
@@ -81,7 +86,7 @@ class Linearisation:
 
     @cached_property
     def largest_share(self) -> FloatArray:
-        """``min(1, A_l/U_m, B_l/U_m)``: more than this of a client's messages no home can process (``M×L``)."""
+        """``min(1, A_l/U_m, B_l/U_m)``: an upper bound on ``θ_l`` if ``l`` is the home of ``m`` (``M×L``)."""
         room = np.minimum(self.storage_capacity, self.compute_capacity)[None, :]
         demand = np.broadcast_to(self.demand[:, None], (self.n_clients, self.n_servers))
         share = np.ones_like(demand)
@@ -90,22 +95,33 @@ class Linearisation:
 
     @cached_property
     def surely_local(self) -> npt.NDArray[np.bool_]:
-        """The servers that process everything themselves whatever their clients: ``θ_l = 1`` (mask)."""
+        """A mask of the servers with ``θ_l = 1`` in every assignment: their capacities exceed the total loads."""
         most_stored, most_computed = self.spool.sum(), self.demand.sum()
-        safely = 1 + 1e-9  # the sums are rounded
-        mask: npt.NDArray[np.bool_] = (self.storage_capacity >= most_stored * safely) & (
-            self.compute_capacity >= most_computed * safely
+        margin = 1 + 1e-9  # covers the rounding errors of the sums
+        mask: npt.NDArray[np.bool_] = (self.storage_capacity >= most_stored * margin) & (
+            self.compute_capacity >= most_computed * margin
         )
         return mask
 
     @property
     def least_distance_cost(self) -> float:
-        """What the clients' own delays cost at least: a bound on ``ΣD``, as nothing costs less than nothing."""
+        """The cost of the client delays if every client is at its nearest server: a simple lower bound on ``ΣD``."""
         return float((self.weight * self.client_delay.min(axis=1)).sum())
 
 
 def linearise(instance: Instance) -> Linearisation:
-    """Compute the coefficients of an instance."""
+    """Compute the coefficients of an instance.
+
+    Parameters
+    ----------
+    instance
+        The problem.
+
+    Returns
+    -------
+    Linearisation
+        The coefficients.
+    """
     loading = (instance.publishers.sizes > 0) & (instance.spool > 0)
     pairs = _pair_weights(instance)
     keys = sorted(pairs)

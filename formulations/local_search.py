@@ -1,4 +1,4 @@
-"""From an assignment to one that no single move and no swap improves: what exact methods make of a rounded point."""
+"""Local search with single moves and swaps, with which exact methods improve a rounded solution."""
 
 import numpy.typing as npt
 
@@ -7,12 +7,28 @@ from relocbench.instances.instance import Instance
 from relocbench.instances.kernels.compiled import compiled
 from relocbench.instances.kernels.ragged import IntArray
 
-# Steps must gain more than running sums are off, as a share of the cost; else they could go round in circles.
+# The least improvement of a step, relative to the cost. It exceeds the rounding errors of the running sums; otherwise
+# the search could cycle.
 LEAST_GAIN = 1e-10
 
 
 def descend(instance: Instance, home: npt.ArrayLike, swaps: bool = True) -> IntArray:
-    """Move and (which takes the square of their number) swap clients as long as that lowers the cost."""
+    """Move and swap clients until no single step lowers the cost.
+
+    Parameters
+    ----------
+    instance
+        The problem.
+    home
+        The initial assignment.
+    swaps
+        Whether to swap pairs of clients as well; this takes time quadratic in the number of clients.
+
+    Returns
+    -------
+    array
+        A local optimum, one server per client.
+    """
     state = State(instance, home)
     _descend(state.arrays, swaps)
     return state.home

@@ -1,4 +1,4 @@
-"""The linear model that writes every product out: exact, small, and weak where capacities bind."""
+"""The basic mixed-integer linear model, with a variable for every product: exact, but weak where capacities bind."""
 
 from typing import Any, Literal
 
@@ -31,12 +31,27 @@ def solve(
 
     Parameters
     ----------
+    instance, seed, time_limit
+        As for every method. The time limit includes building the model.
+    start
+        A warm start; its cost is also the initial incumbent.
+    on_progress
+        Called with (seconds, incumbent, bound) whenever one of the last two improves.
+    log
+        Whether the solver prints its log.
     solver
-        HiGHS, the CBC inside PuLP, or SCIP.
+        HiGHS, SCIP, or the CBC that comes with PuLP.
     relax
-        Whether to solve the linear relaxation only: its value is a bound, its largest shares are the homes.
-    threads, presolve
-        For the solver.
+        Whether to solve only the linear relaxation. Its value is a lower bound; rounding it gives the homes.
+    threads
+        The number of threads of the solver.
+    presolve
+        Whether the solver may simplify the model first.
+
+    Returns
+    -------
+    Solution
+        The best homes found and the lower bound.
     """
     incumbent = Incumbent(instance, start, on_progress)
     model = BasicModel(linearise(instance))
@@ -47,33 +62,37 @@ def solve(
 class BasicModel(LinearModel):
     """The basic model of an instance.
 
-    Variables, all in ``[0, 1]``, with what they stand for:
+    All variables are in ``[0, 1]``:
 
-    - ``x[m,l]``, binary: ``l`` is the home of ``m``; ``θ[l]``
+    - ``x[m,l]``, binary: whether ``l`` is the home of ``m``
+    - ``θ[l]``: the share of its load that server ``l`` processes itself
     - ``q[m,l] = θ_l·x[m,l]``
-    - ``w[n,l] = θ_l·y[n,l]``, where ``y[n,l]`` says whether topic ``n`` is open on ``l``
-    - ``z[m,r,l,k] = θ_l·x[m,l]·x[r,k]``, where ``W[m,r] > 0``
+    - ``w[n,l] = θ_l·y[n,l]``, where ``y[n,l]`` says whether topic ``n`` is open on ``l``; ``y`` itself is not needed
+    - ``z[m,r,l,k] = θ_l·x[m,l]·x[r,k]`` for each pair with ``W[m,r] > 0``
 
-    Constraints:
+    The constraints are:
 
-    - ``Σ_l x[m,l] = 1``
-    - ``q[m,l] ≤ x[m,l]``, ``q[m,l] ≤ θ_l``, ``q[m,l] ≥ θ_l + x[m,l] - 1``
-    - ``w[n,l] ≥ q[m,l]`` for ``m ∈ P_n``, ``Σ_n u_n·w[n,l] ≤ A_l``, ``Σ_m U_m·q[m,l] ≤ B_l``
-    - ``Σ_k z[m,r,l,k] = q[m,l]``, ``Σ_l z[m,r,l,k] ≤ x[r,k]``
+    - (B1) ``Σ_l x[m,l] = 1``
+    - (B2) ``q[m,l] ≤ x[m,l]``, ``q[m,l] ≤ θ_l``, ``q[m,l] ≥ θ_l + x[m,l] - 1``
+    - (B3) ``w[n,l] ≥ q[m,l]`` for ``m ∈ P_n``
+    - (B4) ``Σ_n u_n·w[n,l] ≤ A_l``
+    - (B5) ``Σ_m U_m·q[m,l] ≤ B_l``
+    - (B6) ``Σ_k z[m,r,l,k] = q[m,l]``
+    - (B7) ``Σ_l z[m,r,l,k] ≤ x[r,k]``
 
-    Objective: ``Σ w_m·dH[m,l]·x[m,l] + 2·dC·Σ_m f_m·(1 - Σ_l q[m,l]) + Σ W[m,r]·dS[l,k]·z[m,r,l,k]``
+    The objective is ``Σ w_m·dH[m,l]·x[m,l] + 2·dC·Σ_m f_m·(1 - Σ_l q[m,l]) + Σ W[m,r]·dS[l,k]·z[m,r,l,k]``.
 
-    A server that takes every load processes everything itself: there ``θ_l = 1``, ``q`` is ``x``, and no row about
-    capacities is needed.
+    A server whose capacities exceed the total loads has ``θ_l = 1`` and ``q = x``, and needs none of (B2) to (B5).
 
-    Where the cloud is near (``2·dC < max dS``) a small ``θ`` may be worth having, and the rows above only keep it from
-    being too large. There one of three binaries ``s[l,·]`` says why it is not smaller:
+    If the cloud is near (``2·dC < max dS``), a small ``θ`` may cost less, but (B2) to (B5) only bound it from above.
+    Then one of three binaries ``s[l,·]`` states what limits ``θ_l``:
 
-    - ``s[l,0] + s[l,1] + s[l,2] = 1``
-    - all fits: ``θ_l ≥ s[l,0]``
-    - storage binds: ``Σ_n u_n·w[n,l] ≥ A_l·s[l,1]``, with ``w[n,l] ≤ Σ_{m∈P_n} q[m,l]`` and ``w[n,l] ≤ θ_l``
-    - compute binds: ``Σ_m U_m·q[m,l] ≥ B_l·s[l,2]``
-    - ``s[l,1], s[l,2] ≤ Σ_{m: U_m>0} x[m,l]``: nothing binds on an empty server, however small its capacity
+    - (N1) ``s[l,0] + s[l,1] + s[l,2] = 1``
+    - (N2) nothing: ``θ_l ≥ s[l,0]``
+    - (N3) the storage capacity: ``Σ_n u_n·w[n,l] ≥ A_l·s[l,1]``
+    - (N4) the compute capacity: ``Σ_m U_m·q[m,l] ≥ B_l·s[l,2]``
+    - (N5) ``s[l,1] ≤ Σ_{m: U_m>0} x[m,l]`` and ``s[l,2] ≤ Σ_{m: U_m>0} x[m,l]``
+    - (N6) ``w[n,l] ≤ θ_l`` and ``w[n,l] ≤ Σ_{m∈P_n} q[m,l]``
     """
 
     name = "milp_basic"
@@ -84,16 +103,17 @@ class BasicModel(LinearModel):
         self.clients, self.servers = range(coefficients.n_clients), range(coefficients.n_servers)
         self.topics = range(len(coefficients.spool))
         self.limited = [l for l in self.servers if not coefficients.surely_local[l]]
-        # A client that neither publishes to anybody nor loads its home has no share to speak of.
+        # A client that neither has publications nor loads its home does not depend on θ, so it needs no q.
         self.active = [m for m in self.clients if coefficients.publications[m] > 0 or coefficients.demand[m] > 0]
         self.pairs = list(zip(coefficients.sender.tolist(), coefficients.receiver.tolist(), strict=True))
         self._add_variables()
         self._add_constraints()
         if not coefficients.cloud_is_far:
-            self._add_constraints_of_a_near_cloud()
+            self._add_near_cloud_constraints()
         self._set_objective()
 
     def _add_variables(self) -> None:
+        """Add the variables; ``q`` is ``x`` on servers that have ``θ_l = 1`` in every assignment."""
         self.x: Variables = self.variables("x", [(m, l) for m in self.clients for l in self.servers], binary=True)
         self.theta: Variables = self.variables("theta", [(l,) for l in self.limited])
         self.q: Variables = {(m, l): self.x[m, l] for m in self.active for l in self.servers}
@@ -103,43 +123,96 @@ class BasicModel(LinearModel):
             "z", [(m, r, l, k) for m, r in self.pairs for l in self.servers for k in self.servers]
         )
         near = [] if self.data.cloud_is_far else self.limited
-        self.s: Variables = self.variables("s", [(l, reason) for l in near for reason in range(3)], binary=True)
+        self.s: Variables = self.variables("s", [(l, limit) for l in near for limit in range(3)], binary=True)
 
     def _add_constraints(self) -> None:
-        x, theta, q, w, z = self.x, self.theta, self.q, self.w, self.z
         for m in self.clients:
-            self.row([(x[m, l], 1) for l in self.servers], "=", 1)
+            self._add_one_home(m)
         for l in self.limited:
             for m in self.active:
-                self.row([(q[m, l], 1), (x[m, l], -1)], "<=", 0)
-                self.row([(q[m, l], 1), (theta[l,], -1)], "<=", 0)
-                self.row([(q[m, l], 1), (theta[l,], -1), (x[m, l], -1)], ">=", -1)
+                self._add_local_share(m, l)
             for n in self.topics:
-                for m in self.data.publishers[n]:
-                    self.row([(w[n, l], 1), (q[m, l], -1)], ">=", 0)
-            self.row(self._stored(l), "<=", self.data.storage_capacity[l])
-            self.row(self._computed(l), "<=", self.data.compute_capacity[l])
+                self._add_open_topic(n, l)
+            self._add_storage_capacity(l)
+            self._add_compute_capacity(l)
         for m, r in self.pairs:
-            for l in self.servers:
-                self.row([*((z[m, r, l, k], 1) for k in self.servers), (q[m, l], -1)], "=", 0)
-            for k in self.servers:
-                self.row([*((z[m, r, l, k], 1) for l in self.servers), (x[r, k], -1)], "<=", 0)
+            self._add_messages_sent(m, r)
+            self._add_messages_received(m, r)
 
-    def _add_constraints_of_a_near_cloud(self) -> None:
-        x, theta, q, w, s = self.x, self.theta, self.q, self.w, self.s
-        loading = [m for m in self.clients if self.data.demand[m] > 0]
+    def _add_one_home(self, m: int) -> None:
+        """(B1) ``Σ_l x[m,l] = 1``: every client has one home."""
+        self.row([(self.x[m, l], 1) for l in self.servers], "=", 1)
+
+    def _add_local_share(self, m: int, l: int) -> None:
+        """(B2) ``q[m,l] ≤ x[m,l]``, ``q[m,l] ≤ θ_l``, ``q[m,l] ≥ θ_l + x[m,l] - 1``: ``q[m,l] = θ_l·x[m,l]``."""
+        q, x, theta = self.q[m, l], self.x[m, l], self.theta[l,]
+        self.row([(q, 1), (x, -1)], "<=", 0)
+        self.row([(q, 1), (theta, -1)], "<=", 0)
+        self.row([(q, 1), (theta, -1), (x, -1)], ">=", -1)
+
+    def _add_open_topic(self, n: int, l: int) -> None:
+        """(B3) ``w[n,l] ≥ q[m,l]`` for ``m ∈ P_n``: a topic is open where one of its publishers is."""
+        for m in self.data.publishers[n]:
+            self.row([(self.w[n, l], 1), (self.q[m, l], -1)], ">=", 0)
+
+    def _add_storage_capacity(self, l: int) -> None:
+        """(B4) ``Σ_n u_n·w[n,l] ≤ A_l``: ``θ_l·a_l ≤ A_l``."""
+        self.row(self._stored(l), "<=", self.data.storage_capacity[l])
+
+    def _add_compute_capacity(self, l: int) -> None:
+        """(B5) ``Σ_m U_m·q[m,l] ≤ B_l``: ``θ_l·v_l ≤ B_l``."""
+        self.row(self._computed(l), "<=", self.data.compute_capacity[l])
+
+    def _add_messages_sent(self, m: int, r: int) -> None:
+        """(B6) ``Σ_k z[m,r,l,k] = q[m,l]``: the messages from ``m`` to ``r`` start at the home of ``m``."""
+        for l in self.servers:
+            self.row([*((self.z[m, r, l, k], 1) for k in self.servers), (self.q[m, l], -1)], "=", 0)
+
+    def _add_messages_received(self, m: int, r: int) -> None:
+        """(B7) ``Σ_l z[m,r,l,k] ≤ x[r,k]``: the messages from ``m`` to ``r`` arrive at the home of ``r``."""
+        for k in self.servers:
+            self.row([*((self.z[m, r, l, k], 1) for l in self.servers), (self.x[r, k], -1)], "<=", 0)
+
+    def _add_near_cloud_constraints(self) -> None:
         for l in self.limited:
-            self.row([(s[l, reason], 1) for reason in range(3)], "=", 1)
-            self.row([(theta[l,], 1), (s[l, 0], -1)], ">=", 0)
-            self.row([*self._stored(l), (s[l, 1], -self.data.storage_capacity[l])], ">=", 0)
-            self.row([*self._computed(l), (s[l, 2], -self.data.compute_capacity[l])], ">=", 0)
-            for reason in (1, 2):
-                self.row([(s[l, reason], 1), *((x[m, l], -1) for m in loading)], "<=", 0)
+            self._add_one_limit(l)
+            self._add_no_limit(l)
+            self._add_storage_limit(l)
+            self._add_compute_limit(l)
+            self._add_limit_needs_load(l)
             for n in self.topics:
-                self.row([(w[n, l], 1), (theta[l,], -1)], "<=", 0)
-                self.row([(w[n, l], 1), *((q[m, l], -1) for m in self.data.publishers[n])], "<=", 0)
+                self._add_closed_topic(n, l)
+
+    def _add_one_limit(self, l: int) -> None:
+        """(N1) ``s[l,0] + s[l,1] + s[l,2] = 1``: nothing, storage or compute limits ``θ_l``."""
+        self.row([(self.s[l, limit], 1) for limit in range(3)], "=", 1)
+
+    def _add_no_limit(self, l: int) -> None:
+        """(N2) ``θ_l ≥ s[l,0]``: if nothing limits ``θ_l``, it is 1."""
+        self.row([(self.theta[l,], 1), (self.s[l, 0], -1)], ">=", 0)
+
+    def _add_storage_limit(self, l: int) -> None:
+        """(N3) ``Σ_n u_n·w[n,l] ≥ A_l·s[l,1]``: if storage limits ``θ_l``, then ``θ_l·a_l = A_l``."""
+        self.row([*self._stored(l), (self.s[l, 1], -self.data.storage_capacity[l])], ">=", 0)
+
+    def _add_compute_limit(self, l: int) -> None:
+        """(N4) ``Σ_m U_m·q[m,l] ≥ B_l·s[l,2]``: if compute limits ``θ_l``, then ``θ_l·v_l = B_l``."""
+        self.row([*self._computed(l), (self.s[l, 2], -self.data.compute_capacity[l])], ">=", 0)
+
+    def _add_limit_needs_load(self, l: int) -> None:
+        """(N5) ``s[l,1], s[l,2] ≤ Σ_{m: U_m>0} x[m,l]``: nothing limits a server without load, even of capacity 0."""
+        loading = [m for m in self.clients if self.data.demand[m] > 0]
+        for limit in (1, 2):
+            self.row([(self.s[l, limit], 1), *((self.x[m, l], -1) for m in loading)], "<=", 0)
+
+    def _add_closed_topic(self, n: int, l: int) -> None:
+        """(N6) ``w[n,l] ≤ θ_l``, ``w[n,l] ≤ Σ_{m∈P_n} q[m,l]``: a topic is closed where it has no publisher."""
+        w = self.w[n, l]
+        self.row([(w, 1), (self.theta[l,], -1)], "<=", 0)
+        self.row([(w, 1), *((self.q[m, l], -1) for m in self.data.publishers[n])], "<=", 0)
 
     def _set_objective(self) -> None:
+        """``Σ w_m·dH[m,l]·x[m,l] + 2·dC·Σ_m f_m·(1 - Σ_l q[m,l]) + Σ W[m,r]·dS[l,k]·z[m,r,l,k]``."""
         data, x, q, z = self.data, self.x, self.q, self.z
         terms = [(x[m, l], data.weight[m] * data.client_delay[m, l]) for m in self.clients for l in self.servers]
         terms += [(q[m, l], -data.detour * data.publications[m]) for m in self.active for l in self.servers]
@@ -152,13 +225,31 @@ class BasicModel(LinearModel):
         self.minimise(terms, data.detour * data.publications.sum())
 
     def _stored(self, l: int) -> list[tuple[Any, float]]:
+        """Return the terms of ``Σ_n u_n·w[n,l]``."""
         return [(self.w[n, l], self.data.spool[n]) for n in self.topics]
 
     def _computed(self, l: int) -> list[tuple[Any, float]]:
+        """Return the terms of ``Σ_m U_m·q[m,l]``."""
         return [(self.q[m, l], self.data.demand[m]) for m in self.active]
 
-    def worth(self, name: str, key: Key, home: IntArray, theta: FloatArray) -> float:
-        """Return the value of a variable, given the homes and the ``θ`` they lead to."""
+    def value_of(self, name: str, key: Key, home: IntArray, theta: FloatArray) -> float:
+        """Return the value of a variable in an assignment.
+
+        Parameters
+        ----------
+        name, key, home, theta
+            As for :meth:`LinearModel.value_of`.
+
+        Returns
+        -------
+        float
+            The value.
+
+        Raises
+        ------
+        KeyError
+            If the model has no variable of that name.
+        """
         match name, key:
             case "x", (m, l):
                 return float(home[m] == l)
@@ -170,15 +261,16 @@ class BasicModel(LinearModel):
                 return float(theta[l] * self._open(n, l, home))
             case "z", (m, r, l, k):
                 return float(theta[l] * (home[m] == l and home[r] == k))
-            case "s", (l, reason):
-                return float(reason == self._reason(l, home))
+            case "s", (l, limit):
+                return float(limit == self._limit(l, home))
         raise KeyError(name)
 
     def _open(self, n: int, l: int, home: IntArray) -> bool:
+        """Return whether topic ``n`` is open on server ``l``."""
         return any(home[m] == l for m in self.data.publishers[n])
 
-    def _reason(self, l: int, home: IntArray) -> int:
-        """Return what keeps ``θ_l`` from being larger: 0 nothing (it is 1), 1 storage, 2 compute."""
+    def _limit(self, l: int, home: IntArray) -> int:
+        """Return what limits ``θ_l``: 0 for nothing (``θ_l = 1``), 1 for storage, 2 for compute."""
         stored = sum(self.data.spool[n] for n in self.topics if self._open(n, l, home))
         computed = float(self.data.demand[np.asarray(home) == l].sum())
         if stored <= self.data.storage_capacity[l] and computed <= self.data.compute_capacity[l]:

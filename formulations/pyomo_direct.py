@@ -1,4 +1,4 @@
-"""The model as it is written down, products and all, for Pyomo and SCIP."""
+"""The bilinear model with the products of the objective as the paper writes them, in Pyomo, solved with SCIP."""
 
 from collections.abc import Callable
 from typing import Any
@@ -30,113 +30,216 @@ def solve(
 
     Parameters
     ----------
+    instance, seed, time_limit
+        As for every method. The time limit includes building the model.
+    start
+        A warm start; its cost is also the initial incumbent.
+    on_progress
+        Called with (seconds, incumbent, bound) whenever one of the last two improves.
+    log
+        Whether the solver prints its log.
     threads
-        For SCIP's LP solver; SCIP itself has one.
+        The number of threads of SCIP's LP solver; SCIP itself uses one.
     presolve
         Whether SCIP may simplify the model first.
+
+    Returns
+    -------
+    Solution
+        The best homes found and the lower bound.
     """
     require("method pyomo-direct", "pyomo", "pyscipopt")
     incumbent = Incumbent(instance, start, on_progress)
 
-    def built(coefficients: Linearisation, check: Callable[[], None]) -> Any:
+    def build_started(coefficients: Linearisation, check: Callable[[], None]) -> Any:
         model = build(coefficients, check)
         if start is not None:
-            _begin_at(model, coefficients, incumbent)
+            _set_values(model, coefficients, incumbent)
         return model
 
     return solve_model(
-        built, run_scip, incumbent, Settings(seed, time_limit, threads, presolve, log), started=start is not None
+        build_started,
+        run_scip,
+        incumbent,
+        Settings(seed, time_limit, threads, presolve, log),
+        started=start is not None,
     )
 
 
 def build(coefficients: Linearisation, check: Callable[[], None] = lambda: None) -> Any:
-    """Return the Pyomo model.
+    """Build the Pyomo model.
 
-    Binary ``x[m,l]``: ``l`` is the home of ``m``. Binary ``y[n,l]``: topic ``n`` is open on ``l``. ``θ_l ∈ [0,1]``.
+    The variables are binary ``x[m,l]`` (``l`` is the home of ``m``), binary ``y[n,l]`` (topic ``n`` is open on ``l``)
+    and ``θ_l ∈ [0,1]``. With ``a_l = Σ_n u_n·y[n,l]`` and ``v_l = Σ_m U_m·x[m,l]`` the constraints are
 
-        Σ_l x[m,l] = 1
-        y[n,l] ≥ x[m,l] for m ∈ P_n
-        θ_l·a_l ≤ A_l with a_l = Σ_n u_n·y[n,l]
-        θ_l·v_l ≤ B_l with v_l = Σ_m U_m·x[m,l]
+    - (D1) ``Σ_l x[m,l] = 1``
+    - (D2) ``y[n,l] ≥ x[m,l]`` for ``m ∈ P_n``
+    - (D3) ``θ_l·a_l ≤ A_l``
+    - (D4) ``θ_l·v_l ≤ B_l``
 
-    minimise ``Σ w_m·dH[m,l]·x[m,l] + Σ_l (2·dC·F_l·(1 - θ_l) + θ_l·Q_l)`` with ``F_l = Σ_m f_m·x[m,l]`` and
+    The objective is ``Σ w_m·dH[m,l]·x[m,l] + Σ_l (2·dC·F_l·(1 - θ_l) + θ_l·Q_l)`` with ``F_l = Σ_m f_m·x[m,l]`` and
     ``Q_l = Σ_{(m,r)} W[m,r]·x[m,l]·Σ_k dS[l,k]·x[r,k]``.
 
-    Where the cloud is near, a lower ``θ`` may cost less, and it is held up by what limits it: binaries
-    ``whole_l + stored_l + computed_l = 1`` with
+    If the cloud is near (``2·dC < max dS``), a smaller ``θ`` may cost less. Then three binaries ``whole_l``,
+    ``stored_l`` and ``computed_l`` state what limits ``θ_l``:
 
-        θ_l ≥ whole_l,  θ_l·a_l ≥ A_l·stored_l,  θ_l·v_l ≥ B_l·computed_l
-        y[n,l] ≤ Σ_{m ∈ P_n} x[m,l]
-        stored_l + computed_l ≤ Σ_{m: U_m > 0} x[m,l], or a capacity of 0 would let go of θ on a server without load.
+    - (D5) ``whole_l + stored_l + computed_l = 1``
+    - (D6) ``θ_l ≥ whole_l``
+    - (D7) ``θ_l·a_l ≥ A_l·stored_l``
+    - (D8) ``θ_l·v_l ≥ B_l·computed_l``
+    - (D9) ``stored_l + computed_l ≤ Σ_{m: U_m>0} x[m,l]``
+    - (D10) ``y[n,l] ≤ Σ_{m∈P_n} x[m,l]``
 
-    A server that processes everything whatever its clients has no ``θ``.
+    A server whose capacities exceed the total loads has no variable ``θ_l``.
+
+    Parameters
+    ----------
+    coefficients
+        The coefficients of the instance.
+    check
+        Called regularly; it may raise an exception to stop the building.
+
+    Returns
+    -------
+    pyomo.environ.ConcreteModel
+        The model.
     """
-    import pyomo.environ as pyo
-
-    c = coefficients
-    clients, servers, topics = range(c.n_clients), range(c.n_servers), range(len(c.spool))
-    limited = np.flatnonzero(~c.surely_local).tolist()
-    pinned = [] if c.cloud_is_far else limited
-    loading = np.flatnonzero(c.demand > 0).tolist()
-    spool, demand = c.spool.tolist(), c.demand.tolist()
-    model = pyo.ConcreteModel()
-
-    # Variables
-    model.x = pyo.Var(clients, servers, domain=pyo.Binary)
-    model.y = pyo.Var(topics, limited, domain=pyo.Binary)
-    model.theta = pyo.Var(limited, bounds=(0, 1))
-    model.whole = pyo.Var(pinned, domain=pyo.Binary)
-    model.stored = pyo.Var(pinned, domain=pyo.Binary)
-    model.computed = pyo.Var(pinned, domain=pyo.Binary)
+    builder = _Builder(coefficients)
     check()
-
-    # Constraints
-    stored_unit, computed_unit = load_units(c.storage_capacity, c.spool), load_units(c.compute_capacity, c.demand)
-    room, power = (c.storage_capacity / stored_unit).tolist(), (c.compute_capacity / computed_unit).tolist()
-    storage = {l: sum(spool[n] / stored_unit[l] * model.y[n, l] for n in topics) for l in limited}
-    compute = {l: sum(demand[m] / computed_unit[l] * model.x[m, l] for m in loading) for l in limited}
-    model.one_home = pyo.Constraint(clients, rule=lambda model, m: sum(model.x[m, l] for l in servers) == 1)
-    model.open = pyo.ConstraintList()
-    for l in limited:
-        for n in topics:
-            for m in c.publishers[n]:
-                model.open.add(model.y[n, l] >= model.x[m, l])
-        check()
-    model.fits_storage = pyo.Constraint(limited, rule=lambda model, l: model.theta[l] * storage[l] <= room[l])
-    model.fits_compute = pyo.Constraint(limited, rule=lambda model, l: model.theta[l] * compute[l] <= power[l])
-    model.pin = pyo.ConstraintList()
-    for l in pinned:
-        theta, whole, stored, computed = (part[l] for part in (model.theta, model.whole, model.stored, model.computed))
-        model.pin.add(whole + stored + computed == 1)
-        model.pin.add(theta >= whole)
-        model.pin.add(theta * storage[l] >= room[l] * stored)
-        model.pin.add(theta * compute[l] >= power[l] * computed)
-        model.pin.add(stored + computed <= sum(model.x[m, l] for m in loading))
-        for n in topics:
-            model.pin.add(model.y[n, l] <= sum(model.x[m, l] for m in c.publishers[n]))
-        check()
-
-    # Objective
-    weight = (c.weight[:, None] * c.client_delay).tolist()
-    publications, between = c.publications.tolist(), c.server_delay.tolist()
-    reached: list[list[tuple[int, float]]] = [[] for _ in clients]
-    for m, r, pair_weight in zip(c.sender.tolist(), c.receiver.tolist(), c.pair_weight.tolist(), strict=True):
-        reached[m].append((r, pair_weight))
-    costs = [sum(weight[m][l] * model.x[m, l] for m in clients for l in servers)]
-    for l in servers:
-        theta = model.theta[l] if l in limited else 1.0
-        sent = sum(publications[m] * model.x[m, l] for m in clients)
-        # Sums within products: one flat sum of all terms takes Pyomo's translation a time quadratic in their number.
-        away = [sum(between[l][k] * model.x[r, k] for k in servers if between[l][k]) for r in clients]
-        spread = sum(model.x[m, l] * sum(share * away[r] for r, share in reached[m]) for m in clients)
-        costs.append(c.detour * sent * (1 - theta) + theta * spread)
-        check()
-    model.cost = pyo.Objective(expr=sum(costs))
-    return model
+    builder.add_one_home()
+    builder.add_open_topics(check)
+    builder.add_storage_capacity()
+    builder.add_compute_capacity()
+    builder.add_near_cloud_constraints(check)
+    builder.add_objective(check)
+    return builder.model
 
 
-def _begin_at(model: Any, coefficients: Linearisation, incumbent: Incumbent) -> None:
-    """Give the variables the values that the homes in the incumbent mean."""
+class _Builder:
+    """The Pyomo model with its variables, and one method for each constraint."""
+
+    def __init__(self, coefficients: Linearisation) -> None:
+        import pyomo.environ as pyo
+
+        self.pyo, self.c = pyo, coefficients
+        c = coefficients
+        self.clients, self.servers, self.topics = range(c.n_clients), range(c.n_servers), range(len(c.spool))
+        self.limited = np.flatnonzero(~c.surely_local).tolist()
+        self.near = [] if c.cloud_is_far else self.limited
+        self.loading = np.flatnonzero(c.demand > 0).tolist()
+        self.model = model = pyo.ConcreteModel()
+        model.x = pyo.Var(self.clients, self.servers, domain=pyo.Binary)
+        model.y = pyo.Var(self.topics, self.limited, domain=pyo.Binary)
+        model.theta = pyo.Var(self.limited, bounds=(0, 1))
+        model.whole = pyo.Var(self.near, domain=pyo.Binary)
+        model.stored = pyo.Var(self.near, domain=pyo.Binary)
+        model.computed = pyo.Var(self.near, domain=pyo.Binary)
+
+        # Loads and capacities of each server, in the units of load_units.
+        spool, demand = c.spool.tolist(), c.demand.tolist()
+        stored_unit, computed_unit = load_units(c.storage_capacity, c.spool), load_units(c.compute_capacity, c.demand)
+        self.storage_capacity = (c.storage_capacity / stored_unit).tolist()
+        self.compute_capacity = (c.compute_capacity / computed_unit).tolist()
+        self.storage_load = {
+            l: sum(spool[n] / stored_unit[l] * model.y[n, l] for n in self.topics) for l in self.limited
+        }
+        self.compute_load = {
+            l: sum(demand[m] / computed_unit[l] * model.x[m, l] for m in self.loading) for l in self.limited
+        }
+
+    def add_one_home(self) -> None:
+        """(D1) ``Σ_l x[m,l] = 1``: every client has one home."""
+        self.model.one_home = self.pyo.Constraint(
+            self.clients, rule=lambda model, m: sum(model.x[m, l] for l in self.servers) == 1
+        )
+
+    def add_open_topics(self, check: Callable[[], None]) -> None:
+        """(D2) ``y[n,l] ≥ x[m,l]`` for ``m ∈ P_n``: a topic is open where one of its publishers is."""
+        self.model.open = self.pyo.ConstraintList()
+        for l in self.limited:
+            for n in self.topics:
+                for m in self.c.publishers[n]:
+                    self.model.open.add(self.model.y[n, l] >= self.model.x[m, l])
+            check()
+
+    def add_storage_capacity(self) -> None:
+        """(D3) ``θ_l·a_l ≤ A_l``."""
+        self.model.fits_storage = self.pyo.Constraint(
+            self.limited, rule=lambda model, l: model.theta[l] * self.storage_load[l] <= self.storage_capacity[l]
+        )
+
+    def add_compute_capacity(self) -> None:
+        """(D4) ``θ_l·v_l ≤ B_l``."""
+        self.model.fits_compute = self.pyo.Constraint(
+            self.limited, rule=lambda model, l: model.theta[l] * self.compute_load[l] <= self.compute_capacity[l]
+        )
+
+    def add_near_cloud_constraints(self, check: Callable[[], None]) -> None:
+        """Add (D5) to (D10) for each server that may have ``θ < 1``, if the cloud is near."""
+        self.model.pin = self.pyo.ConstraintList()
+        for l in self.near:
+            self._add_one_limit(l)
+            self._add_no_limit(l)
+            self._add_storage_limit(l)
+            self._add_compute_limit(l)
+            self._add_limit_needs_load(l)
+            for n in self.topics:
+                self._add_closed_topic(n, l)
+            check()
+
+    def _add_one_limit(self, l: int) -> None:
+        """(D5) ``whole_l + stored_l + computed_l = 1``: nothing, storage or compute limits ``θ_l``."""
+        model = self.model
+        model.pin.add(model.whole[l] + model.stored[l] + model.computed[l] == 1)
+
+    def _add_no_limit(self, l: int) -> None:
+        """(D6) ``θ_l ≥ whole_l``: if nothing limits ``θ_l``, it is 1."""
+        self.model.pin.add(self.model.theta[l] >= self.model.whole[l])
+
+    def _add_storage_limit(self, l: int) -> None:
+        """(D7) ``θ_l·a_l ≥ A_l·stored_l``."""
+        model = self.model
+        model.pin.add(model.theta[l] * self.storage_load[l] >= self.storage_capacity[l] * model.stored[l])
+
+    def _add_compute_limit(self, l: int) -> None:
+        """(D8) ``θ_l·v_l ≥ B_l·computed_l``."""
+        model = self.model
+        model.pin.add(model.theta[l] * self.compute_load[l] >= self.compute_capacity[l] * model.computed[l])
+
+    def _add_limit_needs_load(self, l: int) -> None:
+        """(D9) ``stored_l + computed_l ≤ Σ_{m: U_m>0} x[m,l]``: a server without load has ``θ_l = 1``.
+
+        Without this constraint a capacity of 0 would satisfy (D7) or (D8) with any ``θ_l``.
+        """
+        model = self.model
+        model.pin.add(model.stored[l] + model.computed[l] <= sum(model.x[m, l] for m in self.loading))
+
+    def _add_closed_topic(self, n: int, l: int) -> None:
+        """(D10) ``y[n,l] ≤ Σ_{m∈P_n} x[m,l]``: a topic is closed where it has no publisher."""
+        self.model.pin.add(self.model.y[n, l] <= sum(self.model.x[m, l] for m in self.c.publishers[n]))
+
+    def add_objective(self, check: Callable[[], None]) -> None:
+        """``Σ w_m·dH[m,l]·x[m,l] + Σ_l (2·dC·F_l·(1 - θ_l) + θ_l·Q_l)``."""
+        c, model, clients, servers = self.c, self.model, self.clients, self.servers
+        weight = (c.weight[:, None] * c.client_delay).tolist()
+        publications, between = c.publications.tolist(), c.server_delay.tolist()
+        receivers: list[list[tuple[int, float]]] = [[] for _ in clients]
+        for m, r, pair_weight in zip(c.sender.tolist(), c.receiver.tolist(), c.pair_weight.tolist(), strict=True):
+            receivers[m].append((r, pair_weight))
+        costs = [sum(weight[m][l] * model.x[m, l] for m in clients for l in servers)]
+        for l in servers:
+            theta = model.theta[l] if l in self.limited else 1.0
+            sent = sum(publications[m] * model.x[m, l] for m in clients)
+            # Nested sums: Pyomo's translation of one flat sum takes time quadratic in the number of its terms.
+            delay_to = [sum(between[l][k] * model.x[r, k] for k in servers if between[l][k]) for r in clients]
+            spread = sum(model.x[m, l] * sum(share * delay_to[r] for r, share in receivers[m]) for m in clients)
+            costs.append(c.detour * sent * (1 - theta) + theta * spread)
+            check()
+        model.cost = self.pyo.Objective(expr=sum(costs))
+
+
+def _set_values(model: Any, coefficients: Linearisation, incumbent: Incumbent) -> None:
+    """Set the values of all variables to those of the incumbent, for a warm start."""
     home, theta = incumbent.home.tolist(), evaluate(incumbent.instance, incumbent.home).theta.tolist()
     limits = limits_at(coefficients, incumbent)
     for (m, l), x in model.x.items():

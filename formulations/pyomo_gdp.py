@@ -1,4 +1,4 @@
-"""The share processed locally as a disjunction that Pyomo.GDP linearises, for HiGHS."""
+"""The model with ``θ = min(1, A/a, B/v)`` as a disjunction, which Pyomo.GDP linearises, solved with HiGHS."""
 
 from collections.abc import Callable
 from typing import Any, Literal
@@ -30,129 +30,221 @@ def solve(
 
     Parameters
     ----------
+    instance, seed, time_limit
+        As for every method. The time limit includes building the model.
+    start
+        A warm start; its cost is also the initial incumbent.
+    on_progress
+        Called with (seconds, incumbent, bound) whenever one of the last two improves.
+    log
+        Whether the solver prints its log.
     transform
-        How Pyomo writes the disjunctions as linear rows: ``bigm`` switches rows off with constants, ``hull`` gives
-        each disjunct its own copy of the variables.
+        How Pyomo linearises the disjunctions: ``bigm`` relaxes rows with large constants, ``hull`` gives each disjunct
+        its own copy of the variables.
     threads
-        Threads of HiGHS.
+        The number of threads of HiGHS.
     presolve
         Whether HiGHS may simplify the model first.
+
+    Returns
+    -------
+    Solution
+        The best homes found and the lower bound.
     """
     require("method pyomo-gdp", "pyomo", "highspy")
     incumbent = Incumbent(instance, start, on_progress)
 
-    def built(coefficients: Linearisation, check: Callable[[], None]) -> Any:
+    def build_started(coefficients: Linearisation, check: Callable[[], None]) -> Any:
         import pyomo.environ as pyo
 
         model = build(coefficients, check)
         if start is not None:
-            _begin_at(model, coefficients, incumbent)
+            _set_values(model, coefficients, incumbent)
         pyo.TransformationFactory(f"gdp.{transform}").apply_to(model)
         check()
         return model
 
     return solve_model(
-        built, run_highs, incumbent, Settings(seed, time_limit, threads, presolve, log), started=start is not None
+        build_started,
+        run_highs,
+        incumbent,
+        Settings(seed, time_limit, threads, presolve, log),
+        started=start is not None,
     )
 
 
 def build(coefficients: Linearisation, check: Callable[[], None] = lambda: None) -> Any:
-    """Return the Pyomo model, its disjunctions not yet transformed.
+    """Build the Pyomo model. Its disjunctions are not transformed yet.
 
-    Binary ``x[m,l]``: ``l`` is the home of ``m``; ``Σ_l x[m,l] = 1``. ``θ_l ∈ [0,1]``. The products are linear rows,
-    exact for every integral ``x``:
+    The variables are binary ``x[m,l]`` (``l`` is the home of ``m``), ``θ_l ∈ [0,1]``, and the products ``q[m,l] =
+    θ_l·x[m,l]``, ``w[n,l] = θ_l·(n is open on l)`` and, for each pair with ``W[m,r] > 0``, ``z[m,r,l,k] =
+    q[m,l]·x[r,k]``. The constraints define them exactly for every integral ``x``:
 
-        q[m,l] = θ_l·x[m,l]:       q ≤ x[m,l],  q ≤ θ_l,  q ≥ θ_l + x[m,l] - 1
-        w[n,l] = θ_l·(n open on l):  w ≥ q[m,l] for m ∈ P_n,  w ≤ θ_l,  w ≤ Σ_{m ∈ P_n} q[m,l]
-        z[m,r,l,k] = q[m,l]·x[r,k]:  Σ_k z[m,r,l,k] = q[m,l],  Σ_l z[m,r,l,k] ≤ x[r,k],  for every pair with W[m,r] > 0
+    - (G1) ``Σ_l x[m,l] = 1``
+    - (G2) ``q[m,l] ≤ x[m,l]``, ``q[m,l] ≤ θ_l``, ``q[m,l] ≥ θ_l + x[m,l] - 1``
+    - (G3) ``w[n,l] ≥ q[m,l]`` for ``m ∈ P_n``, ``w[n,l] ≤ θ_l``, ``w[n,l] ≤ Σ_{m∈P_n} q[m,l]``
+    - (G4) ``Σ_k z[m,r,l,k] = q[m,l]``, ``Σ_l z[m,r,l,k] ≤ x[r,k]``
 
-    so that ``θ_l·a_l = Σ_n u_n·w[n,l]`` and ``θ_l·v_l = Σ_m U_m·q[m,l]``. ``θ_l = min(1, A_l/a_l, B_l/v_l)`` is: never
-    ``θ_l·a_l > A_l`` nor ``θ_l·v_l > B_l``, and
+    Then ``θ_l·a_l = Σ_n u_n·w[n,l]`` and ``θ_l·v_l = Σ_m U_m·q[m,l]``, and ``θ_l = min(1, A_l/a_l, B_l/v_l)`` is stated
+    by
 
-        whole:     θ_l = 1
-        or stored:    θ_l·a_l = A_l and some client with U_m > 0 is here
-        or computed:  θ_l·v_l = B_l and some client with U_m > 0 is here
+    - (G5) ``θ_l·a_l ≤ A_l``
+    - (G6) ``θ_l·v_l ≤ B_l``
+    - (G7) the disjunction of *whole*: ``θ_l = 1``; *stored*: ``θ_l·a_l ≥ A_l`` and ``Σ_{m: U_m>0} x[m,l] ≥ 1``;
+    *computed*:
+      ``θ_l·v_l ≥ B_l`` and ``Σ_{m: U_m>0} x[m,l] ≥ 1``
 
-    (with a capacity of 0 the equation alone would let go of ``θ`` on a server without load.)
+    The objective is ``Σ w_m·dH[m,l]·x[m,l] + 2·dC·Σ_m f_m·(1 - Σ_l q[m,l]) + Σ W[m,r]·dS[l,k]·z[m,r,l,k]``.
 
-    minimise ``Σ w_m·dH[m,l]·x[m,l] + 2·dC·Σ_m f_m·(1 - Σ_l q[m,l]) + Σ W[m,r]·dS[l,k]·z[m,r,l,k]``
+    A server whose capacities exceed the total loads has ``q = x`` and no disjunction.
 
-    A server that processes everything whatever its clients has ``q = x`` and no disjunction.
+    Parameters
+    ----------
+    coefficients
+        The coefficients of the instance.
+    check
+        Called regularly; it may raise an exception to stop the building.
+
+    Returns
+    -------
+    pyomo.environ.ConcreteModel
+        The model.
     """
-    import pyomo.environ as pyo
-    from pyomo.gdp import Disjunct, Disjunction
-
-    c = coefficients
-    clients, servers, topics, pairs = range(c.n_clients), range(c.n_servers), range(len(c.spool)), range(len(c.sender))
-    limited = np.flatnonzero(~c.surely_local).tolist()
-    loading = np.flatnonzero(c.demand > 0).tolist()
-    sender, receiver = c.sender.tolist(), c.receiver.tolist()
-    model = pyo.ConcreteModel()
-
-    # Variables
-    model.x = pyo.Var(clients, servers, domain=pyo.Binary)
-    model.theta = pyo.Var(limited, bounds=(0, 1))
-    model.q = pyo.Var(clients, limited, bounds=(0, 1))
-    model.w = pyo.Var(topics, limited, bounds=(0, 1))
-    model.z = pyo.VarList(bounds=(0, 1))
-    z = []
-    for _ in pairs:
-        z.append([[model.z.add() for _ in servers] for _ in servers])
-        check()
-    q = [[model.q[m, l] if l in limited else model.x[m, l] for l in servers] for m in clients]
-
-    # Constraints
-    model.one_home = pyo.Constraint(clients, rule=lambda model, m: sum(model.x[m, l] for l in servers) == 1)
-    model.products = pyo.ConstraintList()
-    for l in limited:
-        for m in clients:
-            model.products.add(q[m][l] <= model.x[m, l])
-            model.products.add(q[m][l] <= model.theta[l])
-            model.products.add(q[m][l] >= model.theta[l] + model.x[m, l] - 1)
-        for n in topics:
-            for m in c.publishers[n]:
-                model.products.add(model.w[n, l] >= q[m][l])
-            model.products.add(model.w[n, l] <= model.theta[l])
-            model.products.add(model.w[n, l] <= sum(q[m][l] for m in c.publishers[n]))
-        check()
-    for p in pairs:
-        for l in servers:
-            model.products.add(sum(z[p][l]) == q[sender[p]][l])
-        for k in servers:
-            model.products.add(sum(z[p][l][k] for l in servers) <= model.x[receiver[p], k])
-        check()
-
-    spool, demand = c.spool.tolist(), c.demand.tolist()
-    stored_unit, computed_unit = load_units(c.storage_capacity, c.spool), load_units(c.compute_capacity, c.demand)
-    room, power = (c.storage_capacity / stored_unit).tolist(), (c.compute_capacity / computed_unit).tolist()
-    storage = {l: sum(spool[n] / stored_unit[l] * model.w[n, l] for n in topics) for l in limited}
-    compute = {l: sum(demand[m] / computed_unit[l] * q[m][l] for m in loading) for l in limited}
-    used = {l: sum(model.x[m, l] for m in loading) for l in limited}
-    model.fits_storage = pyo.Constraint(limited, rule=lambda model, l: storage[l] <= room[l])
-    model.fits_compute = pyo.Constraint(limited, rule=lambda model, l: compute[l] <= power[l])
-    model.whole, model.stored, model.computed = Disjunct(limited), Disjunct(limited), Disjunct(limited)
-    for l in limited:
-        model.whole[l].share = pyo.Constraint(expr=model.theta[l] == 1)
-        model.stored[l].share = pyo.Constraint(expr=storage[l] >= room[l])
-        model.stored[l].used = pyo.Constraint(expr=used[l] >= 1)
-        model.computed[l].share = pyo.Constraint(expr=compute[l] >= power[l])
-        model.computed[l].used = pyo.Constraint(expr=used[l] >= 1)
-    model.limit = Disjunction(limited, rule=lambda model, l: [model.whole[l], model.stored[l], model.computed[l]])
-
-    # Objective
-    weight = (c.weight[:, None] * c.client_delay).tolist()
-    publications, between, pair_weight = c.publications.tolist(), c.server_delay.tolist(), c.pair_weight.tolist()
-    costs = [weight[m][l] * model.x[m, l] for m in clients for l in servers]
-    costs += [c.detour * publications[m] * (1 - sum(q[m])) for m in clients]
-    for p in pairs:
-        costs += [pair_weight[p] * between[l][k] * z[p][l][k] for l in servers for k in servers if between[l][k]]
-        check()
-    model.cost = pyo.Objective(expr=sum(costs))
-    return model
+    builder = _Builder(coefficients, check)
+    builder.add_one_home()
+    builder.add_products(check)
+    builder.add_storage_capacity()
+    builder.add_compute_capacity()
+    builder.add_limits()
+    builder.add_objective(check)
+    return builder.model
 
 
-def _begin_at(model: Any, coefficients: Linearisation, incumbent: Incumbent) -> None:
-    """Give the binaries the values that the homes in the incumbent mean."""
+class _Builder:
+    """The Pyomo model with its variables, and one method for each constraint."""
+
+    def __init__(self, coefficients: Linearisation, check: Callable[[], None]) -> None:
+        import pyomo.environ as pyo
+
+        self.pyo, self.c = pyo, coefficients
+        c = coefficients
+        self.clients, self.servers = range(c.n_clients), range(c.n_servers)
+        self.topics, self.pairs = range(len(c.spool)), range(len(c.sender))
+        self.limited = np.flatnonzero(~c.surely_local).tolist()
+        self.loading = np.flatnonzero(c.demand > 0).tolist()
+        self.sender, self.receiver = c.sender.tolist(), c.receiver.tolist()
+        self.model = model = pyo.ConcreteModel()
+        model.x = pyo.Var(self.clients, self.servers, domain=pyo.Binary)
+        model.theta = pyo.Var(self.limited, bounds=(0, 1))
+        model.q = pyo.Var(self.clients, self.limited, bounds=(0, 1))
+        model.w = pyo.Var(self.topics, self.limited, bounds=(0, 1))
+        model.z = pyo.VarList(bounds=(0, 1))
+        self.z = []
+        for _ in self.pairs:
+            self.z.append([[model.z.add() for _ in self.servers] for _ in self.servers])
+            check()
+        self.q = [[model.q[m, l] if l in self.limited else model.x[m, l] for l in self.servers] for m in self.clients]
+
+        # θ·load and the capacities of each server, in the units of load_units.
+        spool, demand = c.spool.tolist(), c.demand.tolist()
+        stored_unit, computed_unit = load_units(c.storage_capacity, c.spool), load_units(c.compute_capacity, c.demand)
+        self.storage_capacity = (c.storage_capacity / stored_unit).tolist()
+        self.compute_capacity = (c.compute_capacity / computed_unit).tolist()
+        self.stored = {l: sum(spool[n] / stored_unit[l] * model.w[n, l] for n in self.topics) for l in self.limited}
+        self.computed = {
+            l: sum(demand[m] / computed_unit[l] * self.q[m][l] for m in self.loading) for l in self.limited
+        }
+
+    def add_one_home(self) -> None:
+        """(G1) ``Σ_l x[m,l] = 1``: every client has one home."""
+        self.model.one_home = self.pyo.Constraint(
+            self.clients, rule=lambda model, m: sum(model.x[m, l] for l in self.servers) == 1
+        )
+
+    def add_products(self, check: Callable[[], None]) -> None:
+        """Add (G2), (G3) and (G4), which define the products."""
+        self.model.products = self.pyo.ConstraintList()
+        for l in self.limited:
+            for m in self.clients:
+                self._add_local_share(m, l)
+            for n in self.topics:
+                self._add_open_topic(n, l)
+            check()
+        for p in self.pairs:
+            self._add_messages(p)
+            check()
+
+    def _add_local_share(self, m: int, l: int) -> None:
+        """(G2) ``q[m,l] ≤ x[m,l]``, ``q[m,l] ≤ θ_l``, ``q[m,l] ≥ θ_l + x[m,l] - 1``: ``q[m,l] = θ_l·x[m,l]``."""
+        q, x, theta, products = self.q[m][l], self.model.x[m, l], self.model.theta[l], self.model.products
+        products.add(q <= x)
+        products.add(q <= theta)
+        products.add(q >= theta + x - 1)
+
+    def _add_open_topic(self, n: int, l: int) -> None:
+        """(G3) ``w[n,l] ≥ q[m,l]`` for ``m ∈ P_n``, ``w[n,l] ≤ θ_l``, ``w[n,l] ≤ Σ_{m∈P_n} q[m,l]``."""
+        w, publishers, products = self.model.w[n, l], self.c.publishers[n], self.model.products
+        for m in publishers:
+            products.add(w >= self.q[m][l])
+        products.add(w <= self.model.theta[l])
+        products.add(w <= sum(self.q[m][l] for m in publishers))
+
+    def _add_messages(self, p: int) -> None:
+        """(G4) ``Σ_k z[m,r,l,k] = q[m,l]``, ``Σ_l z[m,r,l,k] ≤ x[r,k]`` for pair ``p``, which is ``(m, r)``."""
+        z, products = self.z[p], self.model.products
+        for l in self.servers:
+            products.add(sum(z[l]) == self.q[self.sender[p]][l])
+        for k in self.servers:
+            products.add(sum(z[l][k] for l in self.servers) <= self.model.x[self.receiver[p], k])
+
+    def add_storage_capacity(self) -> None:
+        """(G5) ``θ_l·a_l ≤ A_l``."""
+        self.model.fits_storage = self.pyo.Constraint(
+            self.limited, rule=lambda model, l: self.stored[l] <= self.storage_capacity[l]
+        )
+
+    def add_compute_capacity(self) -> None:
+        """(G6) ``θ_l·v_l ≤ B_l``."""
+        self.model.fits_compute = self.pyo.Constraint(
+            self.limited, rule=lambda model, l: self.computed[l] <= self.compute_capacity[l]
+        )
+
+    def add_limits(self) -> None:
+        """(G7) The disjunction *whole*, *stored* or *computed*: nothing, storage or compute limits ``θ_l``.
+
+        The last two require a client with ``U_m > 0`` on the server. Otherwise a capacity of 0 would satisfy them with
+        any ``θ_l`` on a server without load.
+        """
+        from pyomo.gdp import Disjunct, Disjunction
+
+        model, limited, constraint = self.model, self.limited, self.pyo.Constraint
+        loaded = {l: sum(model.x[m, l] for m in self.loading) for l in limited}
+        model.whole, model.stored, model.computed = Disjunct(limited), Disjunct(limited), Disjunct(limited)
+        for l in limited:
+            model.whole[l].share = constraint(expr=model.theta[l] == 1)
+            model.stored[l].share = constraint(expr=self.stored[l] >= self.storage_capacity[l])
+            model.stored[l].used = constraint(expr=loaded[l] >= 1)
+            model.computed[l].share = constraint(expr=self.computed[l] >= self.compute_capacity[l])
+            model.computed[l].used = constraint(expr=loaded[l] >= 1)
+        model.limit = Disjunction(limited, rule=lambda model, l: [model.whole[l], model.stored[l], model.computed[l]])
+
+    def add_objective(self, check: Callable[[], None]) -> None:
+        """``Σ w_m·dH[m,l]·x[m,l] + 2·dC·Σ_m f_m·(1 - Σ_l q[m,l]) + Σ W[m,r]·dS[l,k]·z[m,r,l,k]``."""
+        c, model, clients, servers = self.c, self.model, self.clients, self.servers
+        weight = (c.weight[:, None] * c.client_delay).tolist()
+        publications, between, pair_weight = c.publications.tolist(), c.server_delay.tolist(), c.pair_weight.tolist()
+        costs = [weight[m][l] * model.x[m, l] for m in clients for l in servers]
+        costs += [c.detour * publications[m] * (1 - sum(self.q[m])) for m in clients]
+        for p in self.pairs:
+            costs += [
+                pair_weight[p] * between[l][k] * self.z[p][l][k] for l in servers for k in servers if between[l][k]
+            ]
+            check()
+        model.cost = self.pyo.Objective(expr=sum(costs))
+
+
+def _set_values(model: Any, coefficients: Linearisation, incumbent: Incumbent) -> None:
+    """Set the values of the binaries to those of the incumbent, for a warm start."""
     home, limits = incumbent.home.tolist(), limits_at(coefficients, incumbent)
     for (m, l), x in model.x.items():
         x.set_value(int(home[m] == l))

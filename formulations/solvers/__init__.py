@@ -1,1 +1,1 @@
-"""Interfaces to solvers: which are installed, models in PuLP, and how PuLP and Pyomo are run."""
+"""Interfaces to solvers: which are installed, linear models in PuLP, and how PuLP and Pyomo models are solved."""

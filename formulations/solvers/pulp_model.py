@@ -1,4 +1,4 @@
-"""A linear model over the unit box: written in PuLP, read off as arrays."""
+"""A mixed-integer linear model whose variables are all in ``[0, 1]``: written with PuLP, converted to arrays."""
 
 import math
 from collections.abc import Iterable
@@ -10,19 +10,25 @@ import numpy.typing as npt
 
 from relocbench.instances.kernels.ragged import FloatArray, IntArray
 
+# The indices of a variable, for example ``(m, l)`` of ``x[m,l]``.
 Key = tuple[int, ...]
 Variables = dict[Key, Any]
 
 
 class LinearModel:
-    """A PuLP problem, all of whose variables lie in ``[0, 1]``; the first are ``x[m,l]``, client by client.
+    """A PuLP problem whose variables are all in ``[0, 1]``. A model must add ``x[m,l]`` first, client by client.
+
+    Parameters
+    ----------
+    name
+        The name of the problem.
 
     Attributes
     ----------
     problem
-        The problem.
+        The PuLP problem.
     columns
-        Its variables in the order of their making.
+        Its variables in the order in which they were added.
     """
 
     def __init__(self, name: str) -> None:
@@ -30,21 +36,46 @@ class LinearModel:
 
         self.problem = pulp.LpProblem(name)
         self.columns: list[Any] = []
-        self._made: list[tuple[str, list[Key]]] = []
+        self._families: list[tuple[str, list[Key]]] = []
         self._senses = {"<=": pulp.LpConstraintLE, "=": pulp.LpConstraintEQ, ">=": pulp.LpConstraintGE}
 
     def variables(self, name: str, keys: list[Key], binary: bool = False) -> Variables:
-        """Add a variable for each key."""
+        """Add a family of variables.
+
+        Parameters
+        ----------
+        name
+            The name of the family, for example ``x``.
+        keys
+            The indices of each variable.
+        binary
+            Whether the variables are binary rather than continuous.
+
+        Returns
+        -------
+        dict
+            The variable of each key.
+        """
         category = "Integer" if binary else "Continuous"
-        made = {key: self.problem.add_variable("_".join([name, *map(str, key)]), 0, 1, category) for key in keys}
-        self.columns += made.values()
-        self._made.append((name, keys))
-        return made
+        added = {key: self.problem.add_variable("_".join([name, *map(str, key)]), 0, 1, category) for key in keys}
+        self.columns += added.values()
+        self._families.append((name, keys))
+        return added
 
     def row(self, terms: Iterable[tuple[Any, float]], sense: Literal["<=", "=", ">="], right: float) -> None:
-        """Add a constraint.
+        """Add a linear constraint.
 
-        Its largest coefficient is made 1, so that a solver's tolerance means the same in every row.
+        The row is scaled such that its largest coefficient is 1. The absolute tolerance of a solver then means the same
+        in every row. A row without nonzero coefficients is omitted.
+
+        Parameters
+        ----------
+        terms
+            Pairs of a variable and its coefficient. No variable may occur twice.
+        sense
+            The relation between the two sides.
+        right
+            The right-hand side.
         """
         import pulp
 
@@ -56,7 +87,15 @@ class LinearModel:
         self.problem.addConstraint(pulp.LpConstraint(expression, self._senses[sense], rhs=float(right) / largest))
 
     def minimise(self, terms: Iterable[tuple[Any, float]], constant: float) -> None:
-        """Set the objective."""
+        """Set the objective.
+
+        Parameters
+        ----------
+        terms
+            Pairs of a variable and its coefficient. The coefficients of a variable that occurs twice are added up.
+        constant
+            The constant of the objective.
+        """
         import pulp
 
         total: dict[Any, float] = {}
@@ -64,20 +103,55 @@ class LinearModel:
             total[variable] = total.get(variable, 0.0) + float(coefficient)
         self.problem.setObjective(pulp.LpAffineExpression(list(total.items()), constant=float(constant)))
 
-    def worth(self, name: str, key: Key, home: IntArray, theta: FloatArray) -> float:
-        """Return the value of a variable, given the homes and the ``θ`` they lead to."""
+    def value_of(self, name: str, key: Key, home: IntArray, theta: FloatArray) -> float:
+        """Return the value of a variable in an assignment. Every model implements this for its variables.
+
+        Parameters
+        ----------
+        name, key
+            The family and the indices of the variable.
+        home
+            The assignment.
+        theta
+            ``θ`` of each server in this assignment.
+
+        Returns
+        -------
+        float
+            The value.
+        """
         raise NotImplementedError
 
     def values(self, home: IntArray, theta: FloatArray) -> FloatArray:
-        """Return the values of all variables, given the homes and the ``θ`` they lead to."""
-        return np.array([self.worth(name, key, home, theta) for name, keys in self._made for key in keys])
+        """Return the values of all variables in an assignment, for a warm start.
+
+        Parameters
+        ----------
+        home, theta
+            As for :meth:`value_of`.
+
+        Returns
+        -------
+        array
+            The values, in the order of ``columns``.
+        """
+        return np.array([self.value_of(name, key, home, theta) for name, keys in self._families for key in keys])
 
 
 @dataclass(frozen=True, eq=False)
 class Arrays:
-    """A linear model as solvers take it: minimise ``offset + cost·v`` with ``low ≤ rows·v ≤ high``, ``0 ≤ v ≤ 1``.
+    """A linear model as arrays: minimise ``offset + cost·v`` subject to ``low ≤ rows·v ≤ high``, ``0 ≤ v ≤ 1``.
 
-    ``start``, ``index`` and ``value`` hold the rows one after the other.
+    Attributes
+    ----------
+    cost, offset
+        The coefficients and the constant of the objective.
+    integral
+        Which variables are binary.
+    start, index, value
+        The rows as a compressed sparse matrix: where each row starts, and the columns and values of its coefficients.
+    low, high
+        The lower and upper limits of the rows.
     """
 
     cost: FloatArray
@@ -91,27 +165,50 @@ class Arrays:
 
     @classmethod
     def of(cls, model: LinearModel) -> "Arrays":
-        """Read the arrays off a PuLP problem."""
-        place = {variable: i for i, variable in enumerate(model.columns)}
+        """Convert a model.
+
+        Parameters
+        ----------
+        model
+            The model.
+
+        Returns
+        -------
+        Arrays
+            Its arrays.
+        """
+        column = {variable: i for i, variable in enumerate(model.columns)}
         objective, rows = model.problem.objective, model.problem.constraints()
-        cost = np.zeros(len(place))
+        cost = np.zeros(len(column))
         for variable, coefficient in objective.items():
-            cost[place[variable]] = coefficient
+            cost[column[variable]] = coefficient
         return cls(
             cost=cost,
             offset=float(objective.constant),
             integral=np.array([variable.cat == "Integer" for variable in model.columns]),
             start=np.cumsum([0, *(len(row) for row in rows)], dtype=np.int32),
-            index=np.array([place[variable] for row in rows for variable in row], np.int32),
+            index=np.array([column[variable] for row in rows for variable in row], np.int32),
             value=np.array([coefficient for row in rows for coefficient in row.values()], np.float64),
             low=np.array([-math.inf if (low := row.getLb()) is None else low for row in rows], np.float64),
             high=np.array([math.inf if (high := row.getUb()) is None else high for row in rows], np.float64),
         )
 
     def dual_bound(self, multipliers: npt.ArrayLike) -> float:
-        """Return the lower bound that any multipliers of the rows prove, whatever tolerance they come with.
+        """Return the lower bound that given multipliers prove, by weak duality.
 
-        ``offset + Σ_i y_i·(low_i or high_i, by the sign of y_i) + Σ_j min(0, (cost - y·rows)_j)``
+        The bound is ``offset + Σ_i y_i·b_i + Σ_j min(0, (cost - y·rows)_j)``, where ``b_i`` is ``low_i`` if ``y_i > 0``
+        and ``high_i`` if ``y_i < 0``. It is valid for any multipliers ``y``, so that the tolerances of a solver do not
+        matter.
+
+        Parameters
+        ----------
+        multipliers
+            One multiplier per row. A multiplier of the wrong sign for its row is replaced by 0.
+
+        Returns
+        -------
+        float
+            The lower bound.
         """
         y = np.array(multipliers, np.float64)
         y[((y > 0) & np.isinf(self.low)) | ((y < 0) & np.isinf(self.high)) | ~np.isfinite(y)] = 0.0

@@ -1,7 +1,7 @@
-"""Three solvers for linear models written in PuLP: HiGHS, SCIP and the CBC inside PuLP.
+"""Three solvers for the linear models written with PuLP: HiGHS, SCIP, and the CBC that comes with PuLP.
 
-PuLP only holds the model. Its own wrappers offer no callbacks, and have called runs optimal that were out of time; so
-the model is handed to the solvers here.
+PuLP only holds the model. Its own interfaces to the solvers have no callbacks, and have reported runs as optimal that
+had reached their time limit. This module therefore calls the solvers directly.
 """
 
 import contextlib
@@ -26,23 +26,39 @@ from relocbench.instances.evaluation import evaluate
 from relocbench.instances.kernels.ragged import FloatArray, IntArray
 from relocbench.instances.solution import Solution
 
-# The tightest that all three honour.
+# The tightest feasibility tolerance that all three solvers accept.
 TOLERANCE = 1e-9
 LARGEST_SEED = 2**31 - 2
-# Seconds after which CBC, which looks at its clock now and then only, is ended from outside.
+# CBC reads its clock only occasionally. It is killed this many seconds after its time limit.
 GRACE = 2.0
 
 
 @dataclass(frozen=True, eq=False)
 class Task:
-    """What a solver is asked for.
+    """A model with the settings of one solver run.
 
     Attributes
     ----------
+    model, arrays
+        The model, in PuLP and as arrays.
+    incumbent
+        Receives the assignments and lower bounds.
+    seed
+        The seed of the solver.
+    deadline
+        The time limit, in seconds of the clock of the incumbent.
     warm
-        Values of all variables to start from.
+        The values of all variables for a warm start, or None.
+    threads
+        The number of threads of the solver.
+    presolve
+        Whether the solver may simplify the model first.
     relax
-        Whether to solve the linear relaxation only.
+        Whether to solve only the linear relaxation.
+    log
+        Whether the solver prints its log.
+    facts
+        Receives the size of the search tree and the lower bound of the root node.
     """
 
     model: LinearModel
@@ -59,18 +75,32 @@ class Task:
 
     @property
     def left(self) -> float:
-        """Seconds that are left."""
+        """The seconds until the time limit."""
         return self.deadline - self.incumbent.seconds
 
     def offer(self, values: npt.ArrayLike) -> None:
-        """Take note of the homes in a solver's values."""
+        """Offer the homes in the values of a solver to the incumbent.
+
+        Parameters
+        ----------
+        values
+            The values of the variables; at least those of ``x``, which come first.
+        """
         shape = self.incumbent.instance.n_clients, self.incumbent.instance.n_servers
         self.incumbent.offer_shares(np.asarray(values)[: shape[0] * shape[1]].reshape(shape))
 
     def offer_relaxation(self, values: Sequence[float], multipliers: npt.ArrayLike) -> None:
-        """Take note of the bound and the rounded homes of a linear relaxation.
+        """Offer the rounded homes and the lower bound of a linear relaxation to the incumbent.
 
-        Any multipliers prove a bound, so the sign in which a solver states its own does not matter: both are tried.
+        The lower bound is computed from the multipliers. Solvers differ in their sign convention; any multipliers prove
+        a valid bound, so both signs are tried.
+
+        Parameters
+        ----------
+        values
+            The values of the variables, or an empty list.
+        multipliers
+            The dual variable of each row, or an empty list.
         """
         if len(values):
             self.offer(values)
@@ -92,15 +122,28 @@ def run(
     relax: bool,
     log: bool,
 ) -> Solution:
-    """Solve a model and return the result. The clock of the incumbent includes the time for building the model.
+    """Solve a model.
 
     Parameters
     ----------
+    model
+        The model.
+    incumbent
+        Receives the assignments and lower bounds. Its clock includes the time for building the model.
+    solver
+        The name of the solver.
+    seed, time_limit, threads, presolve, log
+        The settings of the solver.
     warm
-        Homes to start from.
+        The homes of a warm start, or None.
     relax
-        Whether to solve the linear relaxation only. Its bound is computed from the solver's multipliers, not taken from
-        its word, and is valid whatever the solver's tolerances.
+        Whether to solve only the linear relaxation. Its lower bound is computed from the multipliers of the solver, so
+        that it does not depend on the tolerances of the solver.
+
+    Returns
+    -------
+    Solution
+        The best homes found and the lower bound.
     """
     arrays = Arrays.of(model)
     facts = {
@@ -123,7 +166,7 @@ def _run_highs(task: Task) -> bool:
 
     arrays, incumbent, facts = task.arrays, task.incumbent, task.facts
     highs = highspy.Highs()
-    highs.resetGlobalScheduler(True)  # else the number of threads of an earlier run stands
+    highs.resetGlobalScheduler(True)  # otherwise the number of threads of an earlier run in this process applies
     options = {
         "output_flag": task.log,
         "threads": task.threads,
@@ -166,13 +209,13 @@ def _run_highs(task: Task) -> bool:
         event.data_in.user_interrupt = stop.is_set()
 
     highs.cbMipImprovingSolution += on_solution
-    highs.cbMipInterrupt += on_check  # the callback of the log would be called only while there is a log
+    highs.cbMipInterrupt += on_check  # the logging callback would be called only if the log is on
     highs.cbSimplexInterrupt += on_simplex
     highs.setOptionValue("time_limit", max(task.left, 1e-3))
     _in_a_thread(highs.run, stop.set)
     status, info = highs.getModelStatus(), highs.getInfo()
     if status in (highspy.HighsModelStatus.kInfeasible, highspy.HighsModelStatus.kUnboundedOrInfeasible):
-        raise ArithmeticError("HiGHS calls a model infeasible that every assignment satisfies")
+        raise ArithmeticError("HiGHS reports that the model is infeasible, but every assignment is feasible")
     found = highs.getSolution()
     if task.relax:
         task.offer_relaxation(found.col_value if found.value_valid else [], found.row_dual if found.dual_valid else [])
@@ -188,7 +231,7 @@ def _run_highs(task: Task) -> bool:
 
 def _run_scip(task: Task) -> bool:
     require("solver scip", "pyscipopt")
-    pyscipopt: Any = importlib.import_module("pyscipopt")  # its types do not tell all that it offers
+    pyscipopt: Any = importlib.import_module("pyscipopt")  # its type stubs are incomplete
     arrays, incumbent, facts = task.arrays, task.incumbent, task.facts
     scip = pyscipopt.Model()
     scip.hideOutput(not task.log)
@@ -201,7 +244,7 @@ def _run_scip(task: Task) -> bool:
         "numerics/dualfeastol": TOLERANCE,
         "misc/catchctrlc": False,
     }
-    if task.relax:  # whatever changes the rows would leave them without multipliers
+    if task.relax:  # propagation and cuts would change the rows, whose multipliers are needed
         parameters |= {"propagating/maxrounds": 0, "propagating/maxroundsroot": 0, "separating/maxroundsroot": 0}
     scip.setParams(parameters)
     if task.relax or not task.presolve:
@@ -231,7 +274,7 @@ def _run_scip(task: Task) -> bool:
 
     decided = columns[: incumbent.instance.n_clients * incumbent.instance.n_servers]
 
-    class Watch(pyscipopt.Eventhdlr):  # type: ignore[misc]
+    class ProgressHandler(pyscipopt.Eventhdlr):  # type: ignore[misc]
         watched = pyscipopt.SCIP_EVENTTYPE.BESTSOLFOUND, pyscipopt.SCIP_EVENTTYPE.NODESOLVED
 
         def eventinit(self) -> None:
@@ -250,14 +293,14 @@ def _run_scip(task: Task) -> bool:
                 incumbent.raise_bound(_finite(self.model.getDualbound()))
 
     if not task.relax:
-        scip.includeEventhdlr(Watch(), "watch", "takes note of incumbents and bounds")
+        scip.includeEventhdlr(ProgressHandler(), "progress", "records incumbents and lower bounds")
     if task.left <= 0:
         return False
     scip.setParam("limits/time", task.left)
     _in_a_thread(scip.optimizeNogil, scip.interruptSolve)
     status = scip.getStatus()
     if status in ("infeasible", "inforunbd", "unbounded"):
-        raise ArithmeticError(f"SCIP calls a model {status} that every assignment satisfies")
+        raise ArithmeticError(f"SCIP reports that the model is {status}, but every assignment is feasible")
     values = []
     if scip.getNSols():
         best = scip.getBestSol()
@@ -275,7 +318,7 @@ def _run_scip(task: Task) -> bool:
 
 
 def _in_a_thread(solve: Callable[[], object], interrupt: Callable[[], object]) -> None:
-    """Run a solver in a thread of its own, as an interrupt from the keyboard must not come up inside a callback."""
+    """Run a solver in a separate thread, so that a keyboard interrupt is not raised inside a callback of the solver."""
     raised: list[BaseException] = []
 
     def work() -> None:
@@ -298,7 +341,7 @@ def _in_a_thread(solve: Callable[[], object], interrupt: Callable[[], object]) -
 
 
 def _finite(bound: float) -> float:
-    """Return a bound, or -inf where a solver's large number stands for it."""
+    """Return a lower bound, or -inf if the solver represents it by a very large number."""
     return bound if abs(bound) < 1e15 else -math.inf
 
 
@@ -318,7 +361,7 @@ def _run_cbc(task: Task) -> bool:
             "integerTolerance": TOLERANCE,
             "primalTolerance": TOLERANCE,
             "dualTolerance": TOLERANCE,
-            "randomSeed": task.seed + 1,  # 0 would be the time of day
+            "randomSeed": task.seed + 1,  # 0 would mean the time of day
             "randomCbcSeed": task.seed + 1,
             "threads": task.threads if task.threads > 1 else 0,
             "presolve": "on" if task.presolve else "off",
@@ -337,38 +380,38 @@ def _run_cbc(task: Task) -> bool:
         arguments = [pulp_cbc_path, model, "-sec", f"{task.left:.3f}"]
         arguments += [text for name, value in options.items() for text in (f"-{name}", str(value))]
         arguments += ["-initialSolve" if task.relax else "-solve", "-printingOptions", "all", "-solution", solution]
-        said = _listen(arguments, task.left + GRACE, task.log)
+        output = _run_program(arguments, task.left + GRACE, task.log)
         value, dual = _read_cbc(solution)
     decided = [value.get(name, 0.0) for name in columns]
     if task.relax:
         names = [row_name[name] for name in task.model.problem._constraints]
         task.offer_relaxation(decided if value else [], [dual.get(name, 0.0) for name in names] if dual else [])
         return False
-    result = re.search(r"^Result - (.*)$", said, re.MULTILINE)
+    result = re.search(r"^Result - (.*)$", output, re.MULTILINE)
     outcome = result[1] if result else ""
     if "infeasible" in outcome or "unbounded" in outcome:
-        raise ArithmeticError(f"CBC says '{outcome}' of a model that every assignment satisfies")
+        raise ArithmeticError(f"CBC reports '{outcome}', but every assignment is feasible")
 
     def number(label: str) -> float | None:
-        found = re.search(rf"^{label}:\s+(\S+)$", said[result.end() :] if result else "", re.MULTILINE)
+        found = re.search(rf"^{label}:\s+(\S+)$", output[result.end() :] if result else "", re.MULTILINE)
         return float(found[1]) if found else None
 
     facts["nodes"] = number("Enumerated nodes") or 0.0
-    if root := re.search(r"^Cbc0013I At root node, .* changed objective from \S+ to (\S+) in", said, re.MULTILINE):
+    if root := re.search(r"^Cbc0013I At root node, .* changed objective from \S+ to (\S+) in", output, re.MULTILINE):
         facts["root_bound"] = float(root[1]) + arrays.offset
-    if value and "Objective value" in said:
+    if value and "Objective value" in output:
         task.offer(decided)
     if outcome.startswith("Optimal solution found") and (objective := number("Objective value")) is not None:
         incumbent.raise_bound(objective + arrays.offset)
         return True
     if (bound := number("Lower bound")) is not None:
-        incumbent.raise_bound(_finite(bound) + arrays.offset - 1e-3)  # it is printed with three decimals
+        incumbent.raise_bound(_finite(bound) + arrays.offset - 1e-3)  # CBC prints it with three decimals
     return False
 
 
-def _listen(arguments: list[str], most_seconds: float, log: bool) -> str:
-    """Run a program and return what it says; it is ended when its time is over, and whenever we are."""
-    said = []
+def _run_program(arguments: list[str], most_seconds: float, log: bool) -> str:
+    """Run a program and return its output. It is killed after ``most_seconds`` or if this function is interrupted."""
+    output = []
     with subprocess.Popen(
         arguments, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
     ) as process:
@@ -377,23 +420,23 @@ def _listen(arguments: list[str], most_seconds: float, log: bool) -> str:
         try:
             assert process.stdout is not None
             for line in process.stdout:
-                said.append(line)
+                output.append(line)
                 if log:
                     print(line, end="", flush=True)
         finally:
             timer.cancel()
             process.kill()
-    return "".join(said)
+    return "".join(output)
 
 
 def _read_cbc(path: str) -> tuple[dict[str, float], dict[str, float]]:
-    """Return by name the values and the multipliers (or reduced costs) in a solution file of CBC."""
+    """Return the values and the dual values by name (of rows and columns) from a solution file of CBC."""
     value: dict[str, float] = {}
     dual: dict[str, float] = {}
     with contextlib.suppress(FileNotFoundError), open(path) as file:
         next(file, None)
         for line in file:
-            # Lines of rows and columns that are infeasible begin with two stars.
+            # CBC marks infeasible rows and columns with two stars at the start of the line.
             _, name, *numbers = line.replace("**", "").split()
             value[name], dual[name] = map(float, numbers)
     return value, dual

@@ -1,8 +1,9 @@
-"""What the Pyomo models share: the clock, the hand-over to SCIP or HiGHS, and what the solver says afterwards.
+"""How the Pyomo models are solved with SCIP or HiGHS.
 
-Pyomo translates a model into the solver's own object (by its interfaces ``scip_persistent`` and ``highs``). That object
-is then set and run here rather than by Pyomo's ``solve``, which has no callbacks, cannot start HiGHS from homes, does
-not count its translation in the time limit, and swallows all that the process prints while a solver runs.
+Pyomo translates a model into the solver's own object, through its interfaces ``scip_persistent`` and ``highs``. This
+module then sets the options of that object and runs it. Pyomo's own ``solve`` is not used: it has no callbacks, cannot
+pass a warm start to HiGHS, does not include the translation in the time limit, and captures everything that the process
+prints while a solver runs.
 """
 
 import math
@@ -18,28 +19,31 @@ from relocbench.instances.evaluation import evaluate
 from relocbench.instances.kernels.ragged import FloatArray
 from relocbench.instances.solution import Solution
 
-# SCIP tries its LPs again at a thousandth of its tolerance; below 1e-10 SoPlex complains, on stderr, and stays there.
+# The feasibility tolerance of SCIP. SCIP repeats difficult LPs at a thousandth of it, and SoPlex prints warnings below
+# 1e-10.
 SCIP_FEASIBILITY = 1e-7
+# The feasibility tolerance of HiGHS.
 HIGHS_FEASIBILITY = 1e-9
+# Both solvers take seeds below this value.
 MOST_SEED = 2**31 - 1
-# The clock is looked at every so many rows (some hundredths of a second).
+# The clock is read after this many rows (some hundredths of a second).
 ROWS_AT_ONCE = 500
 
 
 @dataclass(frozen=True)
 class Settings:
-    """How a solver is to run.
+    """The settings of a solver run.
 
     Attributes
     ----------
     seed, time_limit
-        As every method takes them; the time includes building the model.
+        As for every method. The time limit includes building the model.
     threads
-        Threads of the solver.
+        The number of threads of the solver.
     presolve
         Whether the solver may simplify the model first.
     log
-        Whether it prints what it does.
+        Whether the solver prints its log.
     """
 
     seed: int
@@ -49,27 +53,33 @@ class Settings:
     log: bool
 
 
-# Builds a Pyomo model with binaries ``x[m,l]`` and the objective ``cost``. It calls its second argument now and then,
-# which raises when time is up.
+# A function that builds a Pyomo model with binaries ``x[m,l]`` and the objective ``cost``. It calls its second argument
+# regularly, which raises OutOfTimeError when the time limit is reached.
 Build = Callable[[Linearisation, Callable[[], None]], Any]
+# :func:`run_scip` or :func:`run_highs`.
 Run = Callable[[Any, Incumbent, Settings, bool], tuple[bool, dict[str, float]]]
 
 
 def solve_model(build: Build, run: Run, incumbent: Incumbent, settings: Settings, *, started: bool) -> Solution:
-    """Build a model and run a solver on it.
+    """Build a model and solve it.
 
     Parameters
     ----------
     build
         Builds the model.
     run
-        :func:`run_scip` or :func:`run_highs`.
+        Solves the model: :func:`run_scip` or :func:`run_highs`.
     incumbent
-        Takes what is found and shown.
+        Receives the assignments and lower bounds.
     settings
-        For the solver.
+        The settings of the solver.
     started
-        Whether the homes in the incumbent are a start that was given, hence a cut-off.
+        Whether the incumbent is a warm start given by the user, which is then passed to the solver.
+
+    Returns
+    -------
+    Solution
+        The best homes found and the lower bound.
     """
 
     def check() -> None:
@@ -83,6 +93,7 @@ def solve_model(build: Build, run: Run, incumbent: Incumbent, settings: Settings
 
 
 def _remaining(incumbent: Incumbent, settings: Settings) -> float:
+    """Return the seconds until the time limit; raise OutOfTimeError if it is reached."""
     left = settings.time_limit - incumbent.seconds
     if left <= 0:
         raise OutOfTimeError
@@ -90,16 +101,41 @@ def _remaining(incumbent: Incumbent, settings: Settings) -> float:
 
 
 def load_units(capacity: FloatArray, loads: FloatArray) -> list[float]:
-    """Return for each server the unit in which to write a row ``θ·load ≤ capacity``.
+    """Return the unit in which the row ``θ·load ≤ capacity`` of each server is written.
 
-    A solver's tolerance is absolute. Where the row limits ``θ``, the load is above the capacity and at least the least
-    one there is, hence at least 1 in this unit: the tolerance is then one on ``θ``.
+    The tolerance of a solver is absolute. If the row limits ``θ``, the load exceeds the capacity and is at least the
+    smallest single load, so that it is at least 1 in this unit. The tolerance on the row is then a tolerance on ``θ``.
+
+    Parameters
+    ----------
+    capacity
+        The capacity of each server.
+    loads
+        The single loads: the spools of topics, or the demands of clients.
+
+    Returns
+    -------
+    list
+        One unit per server.
     """
     return np.maximum(capacity, loads[loads > 0].min(initial=np.inf)).tolist()  # type: ignore[no-any-return]
 
 
 def limits_at(coefficients: Linearisation, incumbent: Incumbent) -> list[str]:
-    """Return what limits each ``θ`` in the incumbent: ``whole`` (nothing), ``stored`` or ``computed``."""
+    """Return what limits ``θ`` of each server in the incumbent.
+
+    Parameters
+    ----------
+    coefficients
+        The coefficients of the instance.
+    incumbent
+        The incumbent.
+
+    Returns
+    -------
+    list
+        ``whole`` (nothing, ``θ = 1``), ``stored`` or ``computed`` for each server.
+    """
     evaluation = evaluate(incumbent.instance, incumbent.home)
     by_storage = (
         coefficients.storage_capacity * evaluation.compute_load
@@ -111,18 +147,19 @@ def limits_at(coefficients: Linearisation, incumbent: Incumbent) -> list[str]:
     ]
 
 
-class _Listener:
-    """Hands what a solver finds to the incumbent, from inside its callbacks.
+class _Recorder:
+    """Passes assignments and lower bounds from the callbacks of a solver to the incumbent.
 
-    An exception may not pass through a solver written in C: it is kept, the solver is stopped, and it is raised later.
+    An exception must not propagate through the compiled code of a solver. It is stored, the solver is stopped, and
+    the exception is raised after the solver has returned.
     """
 
     def __init__(self, incumbent: Incumbent) -> None:
         self.incumbent = incumbent
         self.error: BaseException | None = None
 
-    def hear(self, bound: float, shares: Callable[[], Any] | None = None) -> bool:
-        """Take note of a bound and perhaps of an assignment; tell whether the solver may go on."""
+    def record(self, bound: float, shares: Callable[[], Any] | None = None) -> bool:
+        """Record a lower bound and, if given, an assignment. Return whether the solver may continue."""
         if self.error is None:
             try:
                 if shares is not None:
@@ -133,16 +170,36 @@ class _Listener:
         return self.error is None
 
     def raise_error(self) -> None:
-        """Raise what went wrong, if something did."""
+        """Raise the stored exception, if there is one."""
         if self.error is not None:
             raise self.error
 
 
 def run_scip(model: Any, incumbent: Incumbent, settings: Settings, started: bool) -> tuple[bool, dict[str, float]]:
-    """Run SCIP; tell whether it finished, and how large its model and its tree were.
+    """Solve a model with SCIP.
 
-    A start must be in the values of all the model's variables; it is handed over whole and limits the objective. SCIP
-    has one thread of its own: ``threads`` goes to its LP solver.
+    SCIP itself uses one thread; ``threads`` applies to its LP solver.
+
+    Parameters
+    ----------
+    model
+        The Pyomo model.
+    incumbent
+        Receives the assignments and lower bounds.
+    settings
+        The settings of the solver.
+    started
+        Whether the values of all variables of the model are a warm start. Its cost limits the objective.
+
+    Returns
+    -------
+    finished, facts
+        Whether the search is complete, and the size of the model and of the search tree.
+
+    Raises
+    ------
+    ArithmeticError
+        If SCIP reports that the model is infeasible.
     """
     from pyomo.contrib.solver.common.factory import SolverFactory
     from pyomo.environ import value
@@ -156,7 +213,7 @@ def run_scip(model: Any, incumbent: Incumbent, settings: Settings, started: bool
         _remaining(incumbent, settings)
         return translate(node, data)
 
-    # PySCIPOpt multiplies all products out, which may take minutes.
+    # PySCIPOpt expands all products, which may take minutes, so the clock is read at every expression.
     visitor.exitNode = translate_in_time
     interface.set_instance(model)
     scip, variables = interface._solver_model, interface._pyomo_var_to_solver_var_map
@@ -176,7 +233,7 @@ def run_scip(model: Any, incumbent: Incumbent, settings: Settings, started: bool
             "misc/catchctrlc": False,
             "numerics/feastol": SCIP_FEASIBILITY,
             "constraints/nonlinear/tightenlpfeastol": False,
-            # SCIP 10 presolves some models with a near cloud into wrong ones, or calls them infeasible.
+            # SCIP 10 transforms some models with a near cloud incorrectly in this presolving step.
             "constraints/nonlinear/maxprerounds": 0,
             "randomization/randomseedshift": settings.seed % MOST_SEED,
         }
@@ -189,7 +246,7 @@ def run_scip(model: Any, incumbent: Incumbent, settings: Settings, started: bool
         scip.setSolVal(solution, interface._obj_var, value(model.cost))
         scip.addSol(solution)
 
-    listener = _Listener(incumbent)
+    recorder = _Recorder(incumbent)
 
     def bound() -> float:
         claimed: float = scip.getDualbound()
@@ -199,20 +256,21 @@ def run_scip(model: Any, incumbent: Incumbent, settings: Settings, started: bool
         best = scip.getBestSol()
         return [[scip.getSolVal(best, variable) for variable in row] for row in x]
 
-    def heard(scip: Any, event: Any) -> None:
+    def on_event(scip: Any, event: Any) -> None:
         found = event.getType() == PY_SCIP_EVENTTYPE.BESTSOLFOUND
-        if not listener.hear(bound(), shares if found else None):
+        if not recorder.record(bound(), shares if found else None):
             scip.interruptSolve()
 
-    # SCIP 9 has no event for a better bound.
+    # SCIP 9 has no event for an improved lower bound.
     bound_event = getattr(PY_SCIP_EVENTTYPE, "DUALBOUNDIMPROVED", PY_SCIP_EVENTTYPE.NODESOLVED)
-    scip.attachEventHandlerCallback(heard, [PY_SCIP_EVENTTYPE.BESTSOLFOUND, bound_event])
+    scip.attachEventHandlerCallback(on_event, [PY_SCIP_EVENTTYPE.BESTSOLFOUND, bound_event])
     scip.setParam("limits/time", _remaining(incumbent, settings))
     scip.optimizeNogil()
-    listener.raise_error()
+    recorder.raise_error()
 
-    if scip.getStatus() == "infeasible":  # the cut-off is above the cost of the start, so there is something below it
-        raise ArithmeticError("SCIP calls a model infeasible that every assignment satisfies")
+    if scip.getStatus() == "infeasible":
+        # Every assignment is feasible, and the cut-off is above the cost of the start.
+        raise ArithmeticError("SCIP reports that the model is infeasible, but every assignment is feasible")
     if scip.getNSols():
         incumbent.offer_shares(shares())
     incumbent.raise_bound(bound())
@@ -229,9 +287,23 @@ def run_scip(model: Any, incumbent: Incumbent, settings: Settings, started: bool
 
 
 def run_highs(model: Any, incumbent: Incumbent, settings: Settings, started: bool) -> tuple[bool, dict[str, float]]:
-    """Run HiGHS; tell whether it finished, and how large its model and its tree were.
+    """Solve a model with HiGHS.
 
-    A start must be in the values of the model's binaries; HiGHS completes it, and its cost is then the cut-off.
+    Parameters
+    ----------
+    model
+        The Pyomo model.
+    incumbent
+        Receives the assignments and lower bounds.
+    settings
+        The settings of the solver.
+    started
+        Whether the values of the binaries of the model are a warm start. HiGHS computes the other variables.
+
+    Returns
+    -------
+    finished, facts
+        Whether the search is complete, and the size of the model and of the search tree.
     """
     import highspy
     from pyomo.contrib.solver.common.factory import SolverFactory
@@ -273,26 +345,26 @@ def run_highs(model: Any, incumbent: Incumbent, settings: Settings, started: boo
         values = [float(variable.value) for variable in binaries]
         highs.setSolution(len(indices), np.array(indices, np.int32), np.array(values))
 
-    listener = _Listener(incumbent)
+    recorder = _Recorder(incumbent)
     root_bound = -math.inf
 
-    def improved(event: Any) -> None:
+    def on_solution(event: Any) -> None:
         solution = event.data_out.mip_solution
-        listener.hear(event.data_out.mip_dual_bound, lambda: np.asarray(solution)[x])
+        recorder.record(event.data_out.mip_dual_bound, lambda: np.asarray(solution)[x])
 
-    def looked(event: Any) -> None:
+    def on_check(event: Any) -> None:
         nonlocal root_bound
         if event.data_out.mip_node_count <= 1:
             root_bound = event.data_out.mip_dual_bound
-        event.interrupt(not listener.hear(event.data_out.mip_dual_bound))
+        event.interrupt(not recorder.record(event.data_out.mip_dual_bound))
 
-    highs.cbMipImprovingSolution += improved
-    highs.cbMipInterrupt += looked
-    # The number of threads is fixed for the process by the first run unless the scheduler is set up anew.
+    highs.cbMipImprovingSolution += on_solution
+    highs.cbMipInterrupt += on_check
+    # Without this reset the number of threads of the first run in the process applies to all later runs.
     highs.resetGlobalScheduler(True)
     highs.setOptionValue("time_limit", _remaining(incumbent, settings))
     highs.run()
-    listener.raise_error()
+    recorder.raise_error()
 
     info = highs.getInfo()
     if info.primal_solution_status == highspy.SolutionStatus.kSolutionStatusFeasible:
