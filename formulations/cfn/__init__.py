@@ -1,1 +1,1 @@
-"""Cost function networks, solved by toulbar2."""
+"""A cost function network of the problem, solved with toulbar2."""

@@ -1,10 +1,12 @@
-"""Levels of ``θ``: what a network over finite domains can know of a share.
+"""Levels of ``θ``: a finite set of intervals that replaces the continuous share in a network over finite domains.
 
-Loads are whole numbers: exactly where the spools are (in some power of two), else rounded down to a unit that is a
-small part of the total. From them comes ``θ̂_l = min(1, A_l/â_l, B_l/v̂_l) ≥ θ_l``, at most a rounding above. The level
-of a server says that ``lo ≤ θ̂_l ≤ hi``. Level 0 is ``θ̂_l = 1``; the others fill what is below it. A level is charged
-at its best end and may hold what its worst end allows, so a network over levels is a relaxation. Splitting the levels
-at the shares of the homes that it returns makes it exact for those homes.
+Loads are integers. They are exact if the spools are integers in units of some power of two; otherwise they are rounded
+down to a unit that is a small part of the total. The rounded loads ``â_l`` and ``v̂_l`` give the share
+``θ̂_l = min(1, A_l/â_l, B_l/v̂_l) ≥ θ_l``, which exceeds ``θ_l`` only by rounding.
+
+The level of a server states that ``lo ≤ θ̂_l ≤ hi``. Level 0 is ``θ̂_l = 1``; the other levels cover the values below
+1. The cost of a level uses its best end, and the loads may be as large as its worst end allows. A network over levels
+is therefore a relaxation. After splitting the levels at the shares of given homes it is exact for these homes.
 """
 
 import math
@@ -16,23 +18,26 @@ from relocbench.formulations.integer_scaling import WholeArray, down, whole_expo
 from relocbench.formulations.linearisation import Linearisation
 from relocbench.instances.kernels.ragged import IntArray
 
+# The number of bits of the total load.
 LOAD_BITS = 32
-# Quotients of whole numbers below 2^33 that differ at all differ by more than this (relative); floats err by less.
+# Two different quotients of integers below 2^33 differ by more than this (relative), and rounding errors of floats are
+# smaller than this.
 ROUNDING = 1e-12
 
 
 @dataclass(frozen=True)
 class Level:
-    """Shares from ``lo`` to ``hi``.
+    """An interval of shares.
 
     Attributes
     ----------
     lo, hi
-        The ends.
+        The ends of the interval.
     reached
-        What must be stored or computed for a server to come down to this level (storage, compute).
+        The least storage load and the least compute load of this level. A server is on the level, or on one with a
+        smaller share, if it reaches one of them.
     holds
-        The most that is stored and computed on it.
+        The largest storage load and the largest compute load of this level.
     """
 
     lo: float
@@ -42,27 +47,30 @@ class Level:
 
 
 class Levels:
-    """The levels of each server, best first; one level only for servers that are surely local.
+    """The levels of each server, from the largest share to the smallest.
+
+    A server that has ``θ = 1`` in every assignment has only level 0.
 
     Parameters
     ----------
     linear
-        The problem.
+        The coefficients of the instance.
     several
-        How many levels below ``θ = 1`` a server starts with.
+        The initial number of levels below ``θ = 1`` of each server.
     """
 
     def __init__(self, linear: Linearisation, several: int) -> None:
         self.linear = linear
         loads = np.concatenate([linear.spool, linear.demand])
         total = float(max(linear.spool.sum(), linear.demand.sum()))
-        room = LOAD_BITS - math.ceil(math.log2(total)) if total > 0 else 0
-        self.exponent = whole_exponent(loads, room)
+        bits = LOAD_BITS - math.ceil(math.log2(total)) if total > 0 else 0
+        self.exponent = whole_exponent(loads, bits)
         self.spool: WholeArray = down(linear.spool, self.exponent)
         self.demand: WholeArray = down(linear.demand, self.exponent)
-        # A load of spools is rounded by less than one unit each, and each has at least the smallest.
+        # Each spool is rounded by less than one unit and has at least the smallest size: this bounds the relative
+        # error.
         smallest = math.ldexp(float(linear.spool.min(initial=math.inf)), self.exponent)
-        exact = self.exponent < room
+        exact = self.exponent < bits
         self.rounding = 0.0 if exact else min(1.0, 1 / smallest)
         self._breaks: list[list[float]] = []
         for l in range(linear.n_servers):
@@ -71,20 +79,44 @@ class Levels:
             self._breaks.append(steps)
 
     def share(self, l: int, stored: int, computed: int) -> float:
-        """Return ``θ̂`` of a server with these whole loads."""
-        storage, compute = self._room(l)
+        """Return ``θ̂`` of a server.
+
+        Parameters
+        ----------
+        l
+            The server.
+        stored, computed
+            Its rounded loads.
+
+        Returns
+        -------
+        float
+            The share.
+        """
+        storage, compute = self._capacities(l)
         return min([1.0, *([storage / stored] if stored else []), *([compute / computed] if computed else [])])
 
     def of(self, l: int) -> list[Level]:
-        """Return the levels of a server."""
+        """Return the levels of a server.
+
+        Parameters
+        ----------
+        l
+            The server.
+
+        Returns
+        -------
+        list
+            The levels, from the largest share to the smallest.
+        """
         all_loads = (int(self.spool.sum()), int(self.demand.sum()))
         if self.linear.surely_local[l]:
             return [Level(1.0, 1.0, (0, 0), all_loads)]
-        fits = self._fitting(l, 1.0, 1 + ROUNDING)
+        fits = self._largest_loads(l, 1.0, 1 + ROUNDING)
         levels = [Level(1.0, 1.0, (0, 0), fits)]
         for share in [*sorted(self._breaks[l], reverse=True), 0.0]:
-            # A level ends just above the share that it is split at, which is the best share of the next.
-            holds = all_loads if share == 0 else self._fitting(l, share, 1 - ROUNDING)
+            # A level ends just above the share at which it is split. This share is the best share of the next level.
+            holds = all_loads if share == 0 else self._largest_loads(l, share, 1 - ROUNDING)
             if holds[0] <= fits[0] and holds[1] <= fits[1]:
                 continue
             beyond = (fits[0] + 1, fits[1] + 1)
@@ -96,28 +128,49 @@ class Levels:
             fits = holds
         return levels
 
-    def _fitting(self, l: int, share: float, tolerance: float) -> tuple[int, int]:
-        """Return the most that a server stores and computes at a share; above it where the tolerance is below 1."""
-        rooms = [room / share * tolerance for room in self._room(l)]
-        stored, computed = (math.ceil(room) - 1 if tolerance < 1 else math.floor(room) for room in rooms)
+    def _largest_loads(self, l: int, share: float, tolerance: float) -> tuple[int, int]:
+        """Return the largest loads of a server with at least a given share.
+
+        With a tolerance below 1 the share must be exceeded; with a tolerance above 1 it is sufficient to reach it.
+        """
+        limits = [capacity / share * tolerance for capacity in self._capacities(l)]
+        stored, computed = (math.ceil(limit) - 1 if tolerance < 1 else math.floor(limit) for limit in limits)
         return max(0, min(stored, int(self.spool.sum()))), max(0, min(computed, int(self.demand.sum())))
 
-    def _room(self, l: int) -> tuple[float, float]:
-        """Return the capacities in units of loads; more than there is to hold does not matter."""
+    def _capacities(self, l: int) -> tuple[float, float]:
+        """Return the capacities in units of loads, cut at twice the total loads, where they have no effect."""
         storage = min(float(self.linear.storage_capacity[l]), 2 * float(self.linear.spool.sum()) + 1)
         compute = min(float(self.linear.compute_capacity[l]), 2 * float(self.linear.demand.sum()) + 1)
         return math.ldexp(storage, self.exponent), math.ldexp(compute, self.exponent)
 
     def count(self) -> int:
-        """Return how many levels there are."""
+        """Return the total number of levels.
+
+        Returns
+        -------
+        int
+            The number of levels of all servers.
+        """
         return sum(len(self.of(l)) for l in range(self.linear.n_servers))
 
     def split(self, home: IntArray) -> bool:
-        """Split the levels at the shares of these homes; tell whether that changed them."""
+        """Split the levels at the shares of given homes.
+
+        Parameters
+        ----------
+        home
+            The homes.
+
+        Returns
+        -------
+        bool
+            Whether there are more levels than before.
+        """
         before = self.count()
         for l in range(self.linear.n_servers):
             here = {m for m, server in enumerate(home) if server == l}
-            stored = sum(int(u) for u, who in zip(self.spool, self.linear.publishers, strict=True) if here & set(who))
+            topics = zip(self.spool, self.linear.publishers, strict=True)
+            stored = sum(int(spool) for spool, publishers in topics if here & set(publishers))
             share = self.share(l, stored, sum(int(self.demand[m]) for m in here))
             if share < 1 and not self.linear.surely_local[l]:
                 self._breaks[l].append(share)

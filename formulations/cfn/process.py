@@ -1,4 +1,4 @@
-"""toulbar2 in a process of its own, and what it prints as events."""
+"""Runs toulbar2 in a separate process, and converts its output to events."""
 
 import os
 import pickle
@@ -12,29 +12,30 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-# toulbar2 announces each doubling of its trail. Now and then its propagation runs in circles (seen with knapsack rows)
-# and the trail grows without end; honest searches of problems within reach stay far below this.
+# toulbar2 prints a message whenever it doubles its trail, the stack of changes to undo. Its propagation occasionally
+# does not terminate (seen with knapsack constraints), and then the trail grows without limit. Normal searches stay far
+# below this size.
 MOST_TRAIL_BYTES = 1 << 28
 
 
 class StuckError(Exception):
-    """toulbar2 has ended without an answer, or would never end."""
+    """toulbar2 ended without a result, or its propagation does not terminate."""
 
 
 @dataclass(frozen=True)
 class Event:
-    """What is known now.
+    """A message from toulbar2.
 
     Attributes
     ----------
     bound
-        No assignment of the network is below this.
+        A lower bound on the cost of the network, if the message contains one.
     values
-        An assignment that was found, if that is what happened.
+        The values of the variables in a solution, if the message contains one.
     finished
-        Whether the search is over: then ``values`` is a minimum, or there is nothing below the limit.
+        Whether the search is complete. Then ``values`` is a minimum, or None if no solution is below the limit.
     nodes
-        Search nodes, when finished.
+        The number of search nodes, if the search is complete.
     """
 
     bound: int | None = None
@@ -44,21 +45,26 @@ class Event:
 
 
 def search(task: dict[str, Any], deadline: float, log: bool) -> Iterator[Event]:
-    """Minimise a network until it is done or the deadline has come.
+    """Minimise a network until the search is complete or the deadline is reached.
 
     Parameters
     ----------
     task
-        As :mod:`formulations.cfn.worker` reads it.
+        The network and the options, as :mod:`formulations.cfn.worker` reads them.
     deadline
-        By ``time.perf_counter``.
+        The time limit, as a value of ``time.perf_counter``.
     log
-        Whether to print what toulbar2 prints.
+        Whether to print the output of toulbar2.
+
+    Yields
+    ------
+    Event
+        The solutions and lower bounds. The last event is ``finished``, unless the deadline was reached.
 
     Raises
     ------
     StuckError
-        If toulbar2 cannot cope.
+        If toulbar2 ends without a result, or its propagation does not terminate.
     """
     process = subprocess.Popen(
         [sys.executable, "-m", "relocbench.formulations.cfn.worker"],
@@ -69,8 +75,8 @@ def search(task: dict[str, Any], deadline: float, log: bool) -> Iterator[Event]:
     )
     lines: queue.Queue[str | None] = queue.Queue()
     threads = [
-        threading.Thread(target=_feed, args=(process, task), daemon=True),
-        threading.Thread(target=_read, args=(process, lines), daemon=True),
+        threading.Thread(target=_send_task, args=(process, task), daemon=True),
+        threading.Thread(target=_read_lines, args=(process, lines), daemon=True),
     ]
     try:
         for thread in threads:
@@ -83,16 +89,16 @@ def search(task: dict[str, Any], deadline: float, log: bool) -> Iterator[Event]:
             thread.join()
 
 
-def _feed(process: "subprocess.Popen[bytes]", task: dict[str, Any]) -> None:
+def _send_task(process: "subprocess.Popen[bytes]", task: dict[str, Any]) -> None:
     assert process.stdin is not None
     try:
         with process.stdin:
             pickle.dump(task, process.stdin)
     except BrokenPipeError:
-        pass  # it was stopped before it had read all
+        pass  # the process was stopped before it had read the whole task
 
 
-def _read(process: "subprocess.Popen[bytes]", lines: "queue.Queue[str | None]") -> None:
+def _read_lines(process: "subprocess.Popen[bytes]", lines: "queue.Queue[str | None]") -> None:
     assert process.stdout is not None
     with process.stdout:
         for line in process.stdout:
@@ -101,6 +107,7 @@ def _read(process: "subprocess.Popen[bytes]", lines: "queue.Queue[str | None]") 
 
 
 def _events(lines: "queue.Queue[str | None]", deadline: float, log: bool) -> Iterator[Event]:
+    """Convert the output lines of the worker to events; None marks the end of the output."""
     values_next = False
     while True:
         try:
@@ -108,7 +115,7 @@ def _events(lines: "queue.Queue[str | None]", deadline: float, log: bool) -> Ite
         except queue.Empty:
             return
         if line is None:
-            raise StuckError("toulbar2 ended without an answer")
+            raise StuckError("toulbar2 ended without a result")
         if line.startswith("finished "):
             nodes, bound, *values = map(int, line.split()[1:])
             yield Event(bound if values else None, values or None, finished=True, nodes=nodes)
@@ -123,4 +130,4 @@ def _events(lines: "queue.Queue[str | None]", deadline: float, log: bool) -> Ite
         elif match := re.match(r"Optimality gap: \[(\d+), \d+\]", line):
             yield Event(bound=int(match[1]))
         elif (match := re.match(r"c (\d+) Bytes allocated", line)) and int(match[1]) > MOST_TRAIL_BYTES:
-            raise StuckError("toulbar2 runs in circles")
+            raise StuckError("the propagation of toulbar2 does not terminate")

@@ -1,4 +1,4 @@
-"""A cost function network, by toulbar2."""
+"""The method ``cfn``: a cost function network, solved with toulbar2 and refined until it is exact."""
 
 import time
 from typing import Any
@@ -18,13 +18,15 @@ from relocbench.instances.instance import Instance
 from relocbench.instances.kernels.ragged import IntArray
 from relocbench.instances.solution import Progress, Solution
 
-# toulbar2 takes costs as floats: whole numbers below 2^53 are exact.
+# The number of bits of the total cost. toulbar2 takes costs as floats, which are exact for integers below 2^53.
 MOST_BITS = 51
-# The search round a minimum tries all swaps of two clients.
+# The local search swaps all pairs of clients, so it is omitted for instances with more clients than this.
 MOST_CLIENTS_TO_SWAP = 500
-# Levels are split at the last homes of a search, not only at its minimum: fewer rounds for hardly more levels.
+# Levels are split at this many of the last homes of a search, and not only at its minimum. This needs fewer rounds and
+# adds few levels.
 LAST_FOUND = 8
-# The usual consistency is strong and, rarely, runs in circles; then plain arc consistency has to do.
+# The options of toulbar2, in the order in which they are tried. The default consistency is strong, but on rare
+# occasions its propagation does not terminate; then arc consistency is used.
 OPTIONS: tuple[dict[str, Any], ...] = ({}, {"LcLevel": 1})
 
 
@@ -38,15 +40,28 @@ def solve(
     log: bool = False,
     levels: int = 4,
 ) -> Solution:
-    """Solve the network of :mod:`formulations.cfn.network`, whose minimum is a lower bound, and cost its homes.
+    """Solve the network of :mod:`formulations.cfn.network`, whose minimum is a lower bound, and evaluate its homes.
 
-    If the bound does not meet the cost, the levels of ``θ`` are split at the shares of the homes found, for which the
-    next network is then exact. That ends, as there are finitely many shares.
+    If the lower bound is below the cost of the homes found, the levels of ``θ`` are split at the shares of these homes,
+    for which the next network is exact. This terminates, because there are finitely many shares.
 
     Parameters
     ----------
+    instance, seed, time_limit
+        As for every method. The time limit includes building the network.
+    start
+        The initial incumbent.
+    on_progress
+        Called with (seconds, incumbent, bound) whenever one of the last two improves.
+    log
+        Whether to print the output of toulbar2.
     levels
-        How many levels below ``θ = 1`` each server starts with.
+        The initial number of levels below ``θ = 1`` of each server.
+
+    Returns
+    -------
+    Solution
+        The best homes found and the lower bound.
 
     Raises
     ------
@@ -75,20 +90,20 @@ def solve(
             break
         _improve(incumbent, found[-1])
         if not several.split(found[-1]):
-            excluded.append(found[-1])  # the levels are exact for these homes: what is off is the rounding
+            excluded.append(found[-1])  # the levels are exact for these homes, so only rounding causes the gap
         for home in (*found[-LAST_FOUND:-1], incumbent.home):
             several.split(home)
     return incumbent.solution(False, run.facts)
 
 
 def _improve(incumbent: Incumbent, home: IntArray) -> None:
-    """Search round some homes: the closer the cut-off, the fewer levels matter."""
+    """Improve homes by local search. A better cut-off makes more levels irrelevant."""
     if len(home) <= MOST_CLIENTS_TO_SWAP:
         incumbent.offer(descend(incumbent.instance, home))
 
 
 class _Run:
-    """What stays the same, or is counted, from one network to the next."""
+    """The settings and the counters that all networks of a run share."""
 
     def __init__(self, incumbent: Incumbent, deadline: float, seed: int, log: bool) -> None:
         self.incumbent, self.deadline, self.seed, self.log = incumbent, deadline, seed, log
@@ -96,7 +111,10 @@ class _Run:
         self._options = list(OPTIONS)
 
     def minimise(self, network: Network, labels: Labels, exponent: int) -> list[IntArray]:
-        """Return the homes found, the last a minimum; none if none is below the cut-off, or there was no time."""
+        """Minimise a network. Return the homes found, the minimum last.
+
+        The list is empty if no homes are below the cut-off or if the time limit was reached.
+        """
         self.facts["rounds"] += 1
         self.facts["variables"] = float(len(network.domains))
         self.facts["constraints"] = float(len(network.functions) + len(network.rows))
@@ -109,20 +127,21 @@ class _Run:
         }
         while True:
             try:
-                return self._follow(task | {"options": self._options[0]}, labels, exponent)
+                return self._run_search(task | {"options": self._options[0]}, labels, exponent)
             except StuckError as error:
                 self._options.pop(0)
                 if not self._options:
                     raise RuntimeError(str(error)) from error
 
-    def _follow(self, task: dict[str, Any], labels: Labels, exponent: int) -> list[IntArray]:
+    def _run_search(self, task: dict[str, Any], labels: Labels, exponent: int) -> list[IntArray]:
+        """Run toulbar2 once, and pass its solutions and lower bounds to the incumbent."""
         incumbent, found = self.incumbent, []
         for event in search(task, self.deadline, self.log):
             if event.values is not None:
                 found.append(labels.server[event.values[: incumbent.instance.n_clients]].astype(np.int32))
                 incumbent.offer(found[-1])
             if event.bound is not None:
-                # Homes that are excluded are no better than the best.
+                # The bound does not hold for excluded homes, but these are not better than the incumbent.
                 incumbent.raise_bound_of_better(lower_bound(event.bound, exponent))
             if event.finished:
                 self.facts["nodes"] += event.nodes

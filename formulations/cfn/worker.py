@@ -1,7 +1,9 @@
-"""The process in which toulbar2 runs: it counts no fractions of a second, prints as it likes and keeps global state.
+"""The process in which toulbar2 runs.
 
-Reads one pickled task from its input and lets toulbar2 print what it finds while it searches. The last line is
-``finished``, the number of nodes, the minimum and its values; 0 and no values where nothing is below the limit.
+toulbar2 needs a separate process, because its time limit is in whole seconds, it prints to the standard output, and it
+has global state. The worker reads one pickled task from its standard input, and toulbar2 prints solutions and lower
+bounds during the search. The last line is ``finished``, the number of nodes, the minimum and its values. If no solution
+is below the limit, the minimum is 0 and there are no values.
 """
 
 import ctypes
@@ -11,13 +13,14 @@ import signal
 import sys
 from typing import Any
 
+# The option of prctl that sends this process a signal when its parent dies.
 PR_SET_PDEATHSIG = 1
 
 
 def main() -> None:
     """Solve the network on the standard input."""
     if sys.platform == "linux":
-        ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)  # not to outlive a caller who was killed
+        ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)  # the worker must not outlive its parent
     import pytoulbar2
 
     task: dict[str, Any] = pickle.load(sys.stdin.buffer)
@@ -27,7 +30,7 @@ def main() -> None:
     for index, size in enumerate(task["domains"]):
         network.AddVariable(f"v{index}", range(size))
     for scope, costs in task["functions"]:
-        # Lists of floats are what it takes; a cost below 0 stands for none.
+        # toulbar2 takes lists of floats. A negative cost is FORBIDDEN.
         network.AddFunction(list(scope), [math.inf if cost < 0 else float(cost) for cost in costs.ravel().tolist()])
     for terms, operand, right in task["rows"]:
         network.AddGeneralizedLinearConstraint(terms, operand, right)

@@ -1,1 +1,1 @@
-"""Constraint programming on whole numbers, solved by CP-SAT."""
+"""An integer model of the problem, solved with CP-SAT of OR-Tools."""

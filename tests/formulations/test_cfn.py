@@ -31,8 +31,8 @@ def test_finds_the_optimum_whatever_the_levels_it_starts_from(levels):
 
 
 @pytest.mark.parametrize("kind", KINDS, ids="-".join)
-def test_levels_hold_the_shares_of_all_homes(kind):
-    """Some level has the loads of any homes, and the share that the evaluator computes for them."""
+def test_levels_contain_the_shares_of_all_homes(kind):
+    """For any homes, each server has a level that contains its loads and the share that the evaluator computes."""
     instance = random_instance(7, kind)
     linear = linearise(instance)
     levels = Levels(linear, 3)
@@ -41,7 +41,9 @@ def test_levels_hold_the_shares_of_all_homes(kind):
         evaluation = evaluate(instance, home)
         for l in range(instance.n_servers):
             stored = sum(
-                int(u) for u, who in zip(levels.spool, linear.publishers, strict=True) if any(home[list(who)] == l)
+                int(spool)
+                for spool, publishers in zip(levels.spool, linear.publishers, strict=True)
+                if any(home[list(publishers)] == l)
             )
             computed = int(levels.demand[home == l].sum())
             holding = next(x for x in levels.of(l) if stored <= x.holds[0] and computed <= x.holds[1])
@@ -68,7 +70,7 @@ def test_paper_sized_instance_without_scarcity_is_proved_in_seconds():
 
 def test_time_limit_is_kept_and_the_bound_so_far_reported():
     instance = family("small").cells({"regime": "overloaded", "clients": 39, "servers": 9})[0].build(0)
-    run(worked_example(), "cfn")  # compile first
+    run(worked_example(), "cfn")  # compiles the kernels before the clock starts
     begin = time.perf_counter()
     solution = solve(instance, seed=0, time_limit=2.5)
     assert time.perf_counter() - begin < 5
@@ -76,7 +78,7 @@ def test_time_limit_is_kept_and_the_bound_so_far_reported():
     assert 0 < solution.bound < evaluate(instance, solution.home).objective
 
 
-def test_no_time_still_gives_homes():
+def test_without_time_homes_are_returned():
     instance = family("tiny").cells({"regime": "scarce"})[0].build(0)
     start = random_home(instance, 3)
     solution = solve(instance, seed=0, time_limit=0.0, start=start)
@@ -98,16 +100,16 @@ def test_network_that_rounds_too_much_excludes_homes_until_proved(monkeypatch):
     assert_optimal(instance, solve(instance, seed=0, time_limit=30))
 
 
-def test_search_that_runs_in_circles_is_repeated_with_less_propagation(monkeypatch):
+def test_search_that_does_not_terminate_is_repeated_with_less_propagation(monkeypatch):
     tried = []
 
-    def stuck_at_first(task, deadline, log):
+    def stuck_the_first_time(task, deadline, log):
         tried.append(task["options"])
         if len(tried) == 1:
-            raise StuckError("toulbar2 runs in circles")
+            raise StuckError("the propagation of toulbar2 does not terminate")
         yield from process.search(task, deadline, log)
 
-    monkeypatch.setattr(cfn, "search", stuck_at_first)
+    monkeypatch.setattr(cfn, "search", stuck_the_first_time)
     instance = enumerable(("tight", "euclid", "far", "same"))
     assert_optimal(instance, solve(instance, seed=0, time_limit=30))
     assert tried[0] == {}
@@ -115,11 +117,11 @@ def test_search_that_runs_in_circles_is_repeated_with_less_propagation(monkeypat
 
 
 def test_crash_of_the_process_is_an_error_with_a_message():
-    with pytest.raises(StuckError, match="without an answer"):
+    with pytest.raises(StuckError, match="without a result"):
         list(process.search({"limit": 1}, time.perf_counter() + 20, log=False))
 
 
-def test_events_tell_of_bounds_and_of_the_minimum():
+def test_the_last_event_has_the_minimum_or_no_values():
     table = np.array([[4, 9], [-1, 3]])
     task = {"domains": [2, 2], "functions": [((0, 1), table)], "rows": [], "limit": 50, "seed": 0, "options": {}}
     *_, last = process.search(task, time.perf_counter() + 20, log=False)
@@ -128,7 +130,7 @@ def test_events_tell_of_bounds_and_of_the_minimum():
     assert last == Event(finished=True, nodes=last.nodes)
 
 
-def test_is_silent_unless_asked(capfd):
+def test_nothing_is_printed_without_log(capfd):
     solve(worked_example(), seed=0, time_limit=10)
     assert capfd.readouterr() == ("", "")
     solve(worked_example(), seed=0, time_limit=10, log=True)

@@ -22,7 +22,7 @@ pytest.importorskip("ortools")
 
 
 def enumerable(kind, most=800):
-    """The first random instance of a kind that enumeration makes short work of."""
+    """The first random instance of a kind that has few enough assignments for enumeration."""
     drawn = (random_instance(seed, kind) for seed in range(100, 200))
     return next(i for i in drawn if i.n_servers > 1 and i.n_clients > 2 and i.n_servers**i.n_clients <= most)
 
@@ -56,7 +56,7 @@ def test_minimum_on_a_coarse_scale_is_a_bound_within_the_error(kind, error):
     from ortools.sat.python import cp_model
 
     drawn = enumerable(kind)
-    instance = dataclasses.replace(drawn, spool=np.ceil(drawn.spool))  # whole loads are not rounded
+    instance = dataclasses.replace(drawn, spool=np.ceil(drawn.spool))  # integer loads are not rounded
     linear, least = linearise(instance), optimum(instance)
     scales = choose_scales(linear, least, error)
     model = build(linear, scales, 1 << 60, conditioned=True, deadline=math.inf)
@@ -67,8 +67,8 @@ def test_minimum_on_a_coarse_scale_is_a_bound_within_the_error(kind, error):
     assert least - error <= bound <= least
 
 
-def test_scale_too_coarse_for_a_proof_is_made_up_for(monkeypatch):
-    """Even the finest scale is coarse here: near ties have to be excluded one by one."""
+def test_homes_are_excluded_where_the_scale_is_too_coarse_for_a_proof(monkeypatch):
+    """Even the finest scale is coarse here, so that homes of nearly equal cost are excluded one by one."""
     monkeypatch.setattr(cpsat, "choose_scales", lambda linear, cost, error: choose_scales(linear, cost, 0.1))
     monkeypatch.setattr(cpsat, "ROUNDS", 2)
     instance = enumerable(("tight", "explicit", "far", "same"), most=100)
@@ -91,7 +91,7 @@ def test_start_that_is_optimal_is_proved_and_kept():
     assert len({cost for _, cost, _ in solution.trace}) == 1
 
 
-def test_no_time_still_gives_homes_and_says_so():
+def test_without_time_the_start_is_returned_with_status_time_limit():
     instance = family("small").cells({"regime": "scarce", "clients": 39, "servers": 9})[0].build(0)
     start = random_home(instance, 0)
     solution = solve(instance, seed=0, time_limit=0.0, start=start)
@@ -99,33 +99,33 @@ def test_no_time_still_gives_homes_and_says_so():
     assert np.array_equal(solution.home, start)
 
 
-def test_trace_only_gets_better_and_ends_at_the_result():
-    seen = []
+def test_trace_improves_monotonically_and_ends_at_the_result():
+    points = []
     instance = family("tiny").cells({"regime": "overloaded", "shape": "plain"})[0].build(0)
-    solution = solve(instance, seed=0, time_limit=30, on_progress=lambda *point: seen.append(point))
-    assert seen == list(solution.trace)
-    costs, bounds = [c for _, c, _ in seen], [b for _, _, b in seen]
+    solution = solve(instance, seed=0, time_limit=30, on_progress=lambda *point: points.append(point))
+    assert points == list(solution.trace)
+    costs, bounds = [c for _, c, _ in points], [b for _, _, b in points]
     assert costs == sorted(costs, reverse=True)
     assert bounds == sorted(bounds)
     assert costs[-1] - bounds[-1] <= slack(costs[-1])
 
 
-def test_is_silent_unless_asked(capfd):
+def test_nothing_is_printed_without_log(capfd):
     solve(worked_example(), seed=0, time_limit=10)
     assert capfd.readouterr() == ("", "")
     solve(worked_example(), seed=0, time_limit=10, log=True)
     assert "CpSolverResponse" in capfd.readouterr().out
 
 
-def test_says_how_large_the_model_is():
+def test_facts_contain_the_size_of_the_model():
     facts = solve(worked_example(), seed=0, time_limit=10).facts
     assert facts["variables"] > facts["binaries"] >= 8
     assert facts["constraints"] > 4
 
 
 @pytest.mark.parametrize("spool", [4000.0, 20000.0])
-def test_a_load_that_is_rounded_to_nothing_does_not_limit_a_share(spool):
-    """A topic so small beside another that its spool is 0 in whole numbers fits into a server all the same."""
+def test_a_load_that_is_rounded_to_0_does_not_limit_a_share(spool):
+    """The spool of the second topic is rounded to 0, because the first is so large. It must still fit into a server."""
     instance = Instance(
         cloud_delay=5.0,
         delay_per_km=0.1,

@@ -14,14 +14,14 @@ def cost(home):
     return evaluate(INSTANCE, home).objective
 
 
-def test_without_a_start_the_nearest_servers_stand_in():
+def test_without_a_start_the_nearest_servers_are_the_incumbent():
     incumbent = Incumbent(INSTANCE, None, None)
     solution = incumbent.solution(finished=False)
     assert solution.home.tolist() == nearest_server(INSTANCE).tolist()
     assert (solution.status, solution.bound) == ("time_limit", -np.inf)
 
 
-def test_only_better_homes_are_kept_whatever_the_solver_thinks_of_them():
+def test_only_homes_of_lower_cost_become_the_incumbent():
     homes = sorted((random_home(INSTANCE, seed) for seed in range(20)), key=cost, reverse=True)
     incumbent = Incumbent(INSTANCE, homes[0], None)
     for home in [homes[-1], homes[3]]:
@@ -29,8 +29,8 @@ def test_only_better_homes_are_kept_whatever_the_solver_thinks_of_them():
     assert incumbent.home.tolist() == homes[-1].tolist()
 
 
-def test_progress_is_told_with_homes_to_whoever_wants_them():
-    class Watcher:
+def test_progress_is_reported_with_homes_to_a_callback_with_keep():
+    class Recorder:
         def __init__(self):
             self.points, self.homes = [], []
 
@@ -41,19 +41,19 @@ def test_progress_is_told_with_homes_to_whoever_wants_them():
             self.homes.append(home.tolist())
 
     homes = sorted((random_home(INSTANCE, seed) for seed in range(20)), key=cost, reverse=True)
-    watcher = Watcher()
-    incumbent = Incumbent(INSTANCE, homes[0], watcher)
+    recorder = Recorder()
+    incumbent = Incumbent(INSTANCE, homes[0], recorder)
     incumbent.raise_bound(cost(homes[-1]) / 2)
     incumbent.raise_bound(cost(homes[-1]) / 4)
     incumbent.raise_bound(float("nan"))
     incumbent.offer(homes[-1])
     half = cost(homes[-1]) / 2
-    assert watcher.points == [(cost(homes[0]), -np.inf), (cost(homes[0]), half), (cost(homes[-1]), half)]
-    assert watcher.homes[-1] == homes[-1].tolist()
-    assert [point[1:] for point in incumbent.trace] == watcher.points
+    assert recorder.points == [(cost(homes[0]), -np.inf), (cost(homes[0]), half), (cost(homes[-1]), half)]
+    assert recorder.homes[-1] == homes[-1].tolist()
+    assert [point[1:] for point in incumbent.trace] == recorder.points
 
 
-def test_a_bound_at_the_cost_is_proof_and_is_not_reported_above_it():
+def test_a_bound_at_the_cost_proves_optimality_and_is_not_reported_above_it():
     incumbent = Incumbent(INSTANCE, None, None)
     incumbent.raise_bound(incumbent.cost * (1 + 1e-7))
     solution = incumbent.solution(finished=True)
@@ -68,13 +68,13 @@ def test_a_bound_above_a_cost_is_an_error():
         incumbent.solution(finished=False)
 
 
-def test_a_solver_that_says_it_is_finished_too_early_is_an_error():
+def test_a_complete_search_with_a_bound_below_the_cost_is_an_error():
     incumbent = Incumbent(INSTANCE, None, None)
     incumbent.raise_bound(incumbent.cost * 0.99)
-    with pytest.raises(ArithmeticError, match="said to be optimal"):
+    with pytest.raises(ArithmeticError, match="the solver reports an optimum"):
         incumbent.solution(finished=True)
 
 
-def test_a_start_that_is_no_assignment_is_refused():
+def test_an_invalid_start_is_refused():
     with pytest.raises(InputError, match="home"):
         Incumbent(INSTANCE, [0], None)

@@ -26,23 +26,23 @@ def test_sum_of_rounded_numbers_is_below_and_within_the_error(error):
     assert lower_bound(int(down(NUMBERS, exponent).sum()), exponent) <= total
 
 
-def test_scale_never_leaves_the_bits_there_are():
+def test_scaled_sums_stay_within_the_given_bits():
     for largest in (1e-9, 0.7, 1.0, 3e5, 1e12):
         exponent = scale_exponent(1e-300, 1000, largest, bits=40)
         assert 2**38 <= largest * 2.0**exponent <= 2**40
 
 
-def test_nothing_to_sum_needs_no_scale():
+def test_the_exponent_of_an_empty_sum_is_0():
     assert scale_exponent(1e-6, 10, 0.0, bits=50) == 0
 
 
-def test_limit_leaves_room_for_every_assignment_of_that_cost():
+def test_the_upper_limit_admits_every_assignment_of_that_cost():
     for cost in NUMBERS.tolist():
         assert upper_limit(cost, 20) >= int(down(cost, 20))
         assert upper_limit(cost, 20) <= int(up(cost * (1 + 1e-11), 20))
 
 
-def test_least_exponent_that_makes_numbers_whole():
+def test_whole_exponent_is_the_least_that_gives_integers():
     assert whole_exponent([3.0, 8.0], 30) == 0
     assert whole_exponent([3.0, 0.25], 30) == 2
     assert whole_exponent([0.1], 30) == 30

@@ -7,7 +7,7 @@ from tests.samples import random_home, random_instance, worked_example
 
 
 def loads(model, home):
-    """Storage and compute by the coefficients."""
+    """The storage and compute loads of each server, computed from the coefficients."""
     stored, computed = np.zeros(model.n_servers), np.zeros(model.n_servers)
     for spool, publishers in zip(model.spool, model.publishers, strict=True):
         for server in {home[m] for m in publishers}:
@@ -33,12 +33,12 @@ def test_the_coefficients_give_the_cost_and_the_loads_of_every_assignment(seed):
 
 
 @pytest.mark.parametrize("seed", range(64))
-def test_shares_never_exceed_what_is_said_to_be_the_largest(seed):
+def test_theta_never_exceeds_the_largest_share(seed):
     instance = random_instance(seed)
     model, home = linearise(instance), random_home(instance, seed)
     theta = evaluate(instance, home).theta
-    every = np.arange(model.n_clients)
-    assert (theta[home] <= model.largest_share[every, home] + 1e-12).all()
+    clients = np.arange(model.n_clients)
+    assert (theta[home] <= model.largest_share[clients, home] + 1e-12).all()
     assert (theta[model.surely_local] == 1).all()
 
 

@@ -45,7 +45,7 @@ def violation(arrays, values):
 
 
 @pytest.mark.parametrize("name", MODELS)
-def test_every_assignment_is_allowed_and_costs_what_it_costs(name):
+def test_every_assignment_is_feasible_and_has_its_true_cost(name):
     for seed in range(64):
         instance = random_instance(seed)
         model = MODELS[name](linearise(instance))
@@ -60,7 +60,7 @@ def test_every_assignment_is_allowed_and_costs_what_it_costs(name):
 
 
 @pytest.mark.parametrize("near", [False, True])
-def test_a_share_above_what_capacities_allow_is_forbidden_and_one_below_only_where_the_cloud_is_near(near):
+def test_theta_is_bounded_from_above_and_from_below_only_if_the_cloud_is_near(near):
     shape = "near-cloud" if near else "plain"
     instance = family("tiny").cells({"regime": "overloaded", "shape": shape})[0].build(0)
     model = BasicModel(linearise(instance))
@@ -76,7 +76,7 @@ def test_a_share_above_what_capacities_allow_is_forbidden_and_one_below_only_whe
 
 
 @pytest.mark.parametrize("method", ["milp-basic", "milp-strong", "milp-strong[condition=together]"])
-def test_the_optimum_is_that_of_enumeration(method):
+def test_the_optimum_equals_that_of_enumeration(method):
     for instance in enumerable(24):
         best = solve(instance, "enumerate").evaluation.objective
         result = solve(instance, method)
@@ -92,7 +92,7 @@ def test_all_solvers_find_the_optimum_of_all_kinds(solver):
         assert result.evaluation.objective == pytest.approx(best, rel=1e-6, abs=1e-6)
 
 
-def test_a_start_is_taken_and_proved(solver):
+def test_an_optimal_start_is_kept_and_proved(solver):
     instance = small("scarce")
     best = solve(instance, "anneal[moves=100000]")
     solution = milp_strong.solve(instance, seed=0, time_limit=60, start=best.solution.home, solver=solver)
@@ -101,7 +101,7 @@ def test_a_start_is_taken_and_proved(solver):
     assert solution.bound == pytest.approx(best.evaluation.objective, rel=1e-6)
 
 
-def test_out_of_time_is_not_optimal_and_keeps_the_start(solver):
+def test_the_time_limit_leaves_the_start_or_better_without_a_proof(solver):
     instance = small("overloaded", 20, 4)
     start = solve(instance, "otos")
     result = solve(instance, f"milp-basic[solver={solver},start=otos]", time_limit=0.7)
@@ -112,7 +112,7 @@ def test_out_of_time_is_not_optimal_and_keeps_the_start(solver):
     assert result.solution.bound < result.evaluation.objective * 0.99
 
 
-def test_no_time_gives_an_assignment_without_a_bound():
+def test_without_time_an_assignment_without_a_bound_is_returned():
     solution = milp_strong.solve(small(), seed=0, time_limit=0.0)
     assert solution.status == "time_limit"
     assert solution.bound == -np.inf
@@ -139,7 +139,7 @@ def test_the_strong_relaxation_closes_most_of_the_gap(regime, clients, servers, 
     assert everywhere - basic > 0.8 * (best - basic)
 
 
-def test_any_multipliers_prove_a_bound():
+def test_any_multipliers_prove_a_valid_bound():
     instance = enumerable(1, first=5)[0]
     best = solve(instance, "enumerate").evaluation.objective
     arrays = Arrays.of(StrongModel(linearise(instance)))
@@ -148,7 +148,7 @@ def test_any_multipliers_prove_a_bound():
         assert arrays.dual_bound(size * rng.normal(size=len(arrays.low))) <= best
 
 
-def test_facts_tell_the_size_and_the_root(solver):
+def test_facts_contain_the_size_of_the_model_and_of_the_tree(solver):
     instance = small("scarce")
     facts = solve(instance, f"milp-strong[solver={solver}]").solution.facts
     assert facts["binaries"] == instance.n_clients * instance.n_servers
@@ -157,7 +157,7 @@ def test_facts_tell_the_size_and_the_root(solver):
     assert facts["nodes"] >= 0
 
 
-def test_solvers_are_silent_unless_asked_and_leave_nothing_behind(solver, capfd, tmp_path, monkeypatch):
+def test_solvers_print_nothing_without_log_and_leave_no_files(solver, capfd, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     instance = small("scarce")
     milp_strong.solve(instance, seed=0, time_limit=30, solver=solver)
@@ -168,7 +168,7 @@ def test_solvers_are_silent_unless_asked_and_leave_nothing_behind(solver, capfd,
     assert os.listdir(tmp_path) == []
 
 
-def test_a_server_that_takes_every_load_needs_no_rows_about_capacities():
+def test_a_server_with_room_for_every_load_has_no_capacity_rows():
     model = StrongModel(linearise(random_instance(3, ("loose", "euclid", "near", "same"))))
     assert not model.limited
     assert not model.theta

@@ -1,6 +1,7 @@
 """Algorithm 1 of the paper on the whole instance at once, in plain Python.
 
-It is slow, and written to be compared with the paper line by line. The numbers in comments are the line numbers of Algorithm 1.
+It is slow, and written to be compared with the paper line by line. The numbers in comments are the line numbers of
+Algorithm 1.
 """
 
 import math
