@@ -17,7 +17,7 @@ from relocbench.instances.generators.families import FAMILIES, SMALL_SIZES
 from relocbench.instances.instance import Instance
 from relocbench.runs.progress import progress
 from relocbench.runs.run_store import Row, Store
-from relocbench.runs.selectors import select
+from relocbench.runs.selectors import parse_selector
 from relocbench.runs.sweep import Limits, Task, sweep
 
 SIZES = (10, 15, 20, 30)
@@ -61,7 +61,7 @@ def tasks() -> list[Task]:
     every: list[tuple[list[Instance], tuple[str, ...]]] = [(built(("loose", *bound), SIZES, [0]), METHODS)]
     every.append((built(bound, ROOT_SIZES, range(5)), (*ROOTS, "branch-price")))
     every.append((built(bound, LARGE_SIZES, range(5)), ("branch-price",)))
-    found = [Task(instance, select(text)) for some, methods in every for instance in some for text in methods]
+    found = [Task(instance, parse_selector(text)) for some, methods in every for instance in some for text in methods]
     return list({(task.instance.hash, str(task.selector)): task for task in found}.values())
 
 

@@ -1,4 +1,4 @@
-"""Methods against each other: claims about the same instance that cannot all be true."""
+"""The cross-check: run several methods on the same instances and find claims that contradict each other."""
 
 import contextlib
 import queue
@@ -17,36 +17,37 @@ from relocbench.instances.library.library import Entry, Library
 from relocbench.runs.isolation.supervisor import Worker, threads_of
 from relocbench.runs.methods import METHODS
 from relocbench.runs.run_store import Row, Store
-from relocbench.runs.selectors import Selector, select
+from relocbench.runs.selectors import Selector, parse_selector
 from relocbench.runs.shrink_instance import shrink
 from relocbench.runs.sweep import Limits, Task, execute
 
-# Heuristics join in for the costs of their homes, which no bound may exceed.
+# Heuristics take part because no valid bound exceeds the cost of their homes.
 HEURISTICS = ("nearest", "reloc", "anneal[moves=20000]")
-# While shrinking, a method has this long for an instance, and the whole of it so long.
+# Time limit of one run while an instance is shrunk, in seconds.
 SHRINK_RUN_SECONDS = 10.0
+# Time limit for shrinking one instance, in seconds.
 SHRINK_SECONDS = 90.0
 
 
 @dataclass(frozen=True)
 class Disagreement:
-    """Claims that cannot all be true, or a run that failed.
+    """Two claims that contradict each other, or a run that failed.
 
     Attributes
     ----------
     kind
-        ``optimum``: a method calls a cost optimal that another beats. ``bound``: a bound is above the cost of another
-        method's homes. ``claim``: a method contradicts itself. ``error``: a method failed.
+        ``optimum``: a method claims that a cost is optimal, and another method has a lower one. ``bound``: a bound is
+        above the cost of another method's homes. ``claim``: a method contradicts itself. ``error``: a method failed.
     methods
-        The selector that claims, then the one that shows otherwise, if it takes two.
+        The selector that makes the claim, then the selector that refutes it, if it is another one.
     instance
         The name of the instance.
     message
-        What they say, with both numbers.
+        The claims with their numbers.
     file
-        A smallest instance that shows it.
+        A small instance on which the same methods disagree; None if none was written.
     hash, seed
-        The instance and the seed of the run that claims.
+        The content hash of the instance and the seed of the run that makes the claim.
     """
 
     kind: str
@@ -60,18 +61,20 @@ class Disagreement:
 
 @dataclass(frozen=True)
 class Comparison:
-    """What was compared, and what was wrong.
+    """The result of a cross-check.
 
     Attributes
     ----------
     instances, runs
-        How many.
+        How many there were.
     optima, bounds
-        How many runs claimed an optimum, and how many others at least a bound.
-    unfinished, refused
-        How many runs of methods that could prove optimality did not, and how many were not for that method.
+        How many runs claimed optimality, and how many of the others claimed a bound.
+    unfinished
+        How many runs of exact methods ended without a proof of optimality.
+    refused
+        How many runs were refused because the method does not support the instance.
     disagreements
-        Empty if all is well.
+        The contradictions and failures; empty if there are none.
     """
 
     instances: int
@@ -84,15 +87,34 @@ class Comparison:
 
 
 def exact_methods() -> tuple[list[Selector], dict[str, str]]:
-    """Return every method that proves optimality and the heuristics that join in; and why others are not here."""
+    """Return the methods of a cross-check.
+
+    Returns
+    -------
+    selectors
+        Every available method that proves optimality, and some heuristics.
+    absent
+        For each exact method that is not available the reason.
+    """
     exact = [method for method in METHODS.values() if method.proves == "optimality"]
     absent = {method.name: reason for method in exact if (reason := method.unavailable())}
     names = [method.name for method in exact if method.name not in absent]
-    return [select(text) for text in (*names, *HEURISTICS)], absent
+    return [parse_selector(text) for text in (*names, *HEURISTICS)], absent
 
 
 def default_instances(seeds: int = 2) -> list[Instance]:
-    """Return enumerable instances of every regime and shape."""
+    """Return instances of every regime and shape that are small enough for enumeration.
+
+    Parameters
+    ----------
+    seeds
+        How many instances of each combination.
+
+    Returns
+    -------
+    list of Instance
+        The instances.
+    """
     return [cell.build(seed) for cell in family("tiny").cells() for seed in range(seeds)]
 
 
@@ -105,10 +127,26 @@ def run_all(
     jobs: int = 1,
     retry_errors: bool = False,
 ) -> Generator[Row, None, None]:
-    """Run every method on every instance, each method in a process of its own; yield the rows as they come.
+    """Run every method on every instance, each method in its own process.
 
-    A process is used for all instances of a method, as starting one takes longer than solving a tiny instance. So the
-    rows are kept apart from those of a sweep, whose processes are fresh.
+    A process runs all instances of its method, because starting a process takes longer than solving a tiny instance.
+    The rows should therefore not share a store with a sweep, which starts a new process for each run.
+
+    Parameters
+    ----------
+    instances, selectors, limits
+        What to run, and the limits of each run.
+    store
+        Rows that it contains are not run again, and new rows are written to it.
+    jobs
+        How many processes run at the same time.
+    retry_errors
+        Whether runs that ended in an error are run again.
+
+    Yields
+    ------
+    Row
+        The rows in the order in which they finish.
     """
     stop = threading.Event()
     done: queue.SimpleQueue[Row | BaseException] = queue.SimpleQueue()
@@ -121,7 +159,7 @@ def run_all(
                         return
                     done.put(_row(worker, Task(instance, selector), limits, store, retry_errors))
         except BaseException as error:
-            done.put(error)  # it is raised where the rows are waited for
+            done.put(error)  # the thread that waits for the rows raises it
 
     with ThreadPoolExecutor(jobs) as pool:
         try:
@@ -138,9 +176,20 @@ def run_all(
 
 
 def compare(rows: Sequence[Row]) -> list[Disagreement]:
-    """Hold the claims about one instance against each other and against every verified cost."""
+    """Compare the claims about one instance with each other and with every verified cost.
+
+    Parameters
+    ----------
+    rows
+        The runs on the instance.
+
+    Returns
+    -------
+    list of Disagreement
+        The contradictions and failures.
+    """
     found = []
-    costed = [row for row in rows if row.objective is not None]
+    with_cost = [row for row in rows if row.objective is not None]
     for row in rows:
         if row.failure == "claim":
             found.append(_disagreement("claim", row, f"{row.selector} {row.error}"))
@@ -148,22 +197,37 @@ def compare(rows: Sequence[Row]) -> list[Disagreement]:
         if row.status == "error" and row.failure != "refused":
             found.append(_disagreement("error", row, f"{row.selector}: {row.error}"))
             continue
-        others = [(one.objective, one.selector) for one in costed if one is not row and one.objective is not None]
+        others = [(one.objective, one.selector) for one in with_cost if one is not row and one.objective is not None]
         if not others:
             continue
         cost, other = min(others)
         if row.status == "optimal" and row.objective is not None and cost < row.objective - slack(cost):
-            said = f"{row.selector} calls {row.objective!r} optimal, {other} has homes that cost {cost!r}"
-            found.append(_disagreement("optimum", row, said, other))
+            message = (
+                f"{row.selector} claims that {row.objective!r} is optimal, but {other} has homes that cost {cost!r}"
+            )
+            found.append(_disagreement("optimum", row, message, other))
         elif row.bound is not None and row.bound > cost + slack(cost):
-            said = f"{row.selector} claims the bound {row.bound!r}, {other} has homes that cost {cost!r}"
-            found.append(_disagreement("bound", row, said, other))
+            message = f"{row.selector} claims the bound {row.bound!r}, but {other} has homes that cost {cost!r}"
+            found.append(_disagreement("bound", row, message, other))
     return found
 
 
-def wrong_answers(rows: Sequence[Row], shelf: Library | None = None) -> list[Disagreement]:
-    """Return what is claimed and not so, of any instances; what the library has of them is held against it, too."""
-    known = {entry.instance: entry for entry in (shelf or Library()).entries.values()}
+def wrong_answers(rows: Sequence[Row], library: Library | None = None) -> list[Disagreement]:
+    """Find false claims in the rows of any instances, also by comparing them with the library.
+
+    Parameters
+    ----------
+    rows
+        The runs.
+    library
+        Certified costs and bounds; by default the library of this package.
+
+    Returns
+    -------
+    list of Disagreement
+        The contradictions, without failed runs.
+    """
+    known = {entry.instance: entry for entry in (library or Library()).entries.values()}
     found = []
     for key, part in by_instance(rows).items():
         certified = [_certified(part[0], known[key])] if key in known else []
@@ -172,7 +236,18 @@ def wrong_answers(rows: Sequence[Row], shelf: Library | None = None) -> list[Dis
 
 
 def by_instance(rows: Sequence[Row]) -> dict[str, list[Row]]:
-    """Return the rows of each instance, by its hash."""
+    """Group rows by instance.
+
+    Parameters
+    ----------
+    rows
+        The rows.
+
+    Returns
+    -------
+    dict
+        For each content hash the rows of that instance.
+    """
     parts: dict[str, list[Row]] = {}
     for row in rows:
         parts.setdefault(row.hash, []).append(row)
@@ -188,30 +263,35 @@ def conclude(
     out: Path | None = None,
     shrink_seconds: float = SHRINK_SECONDS,
 ) -> Comparison:
-    """Compare all rows, and shrink what disagrees.
+    """Compare all rows, and find small instances on which the methods disagree.
 
     Parameters
     ----------
     rows, instances, selectors, limits
         What was run.
     out
-        Folder for the shrunk instances; without one nothing is shrunk.
+        Folder for the small instances; None to look for none.
     shrink_seconds
-        How long to look for a smaller instance, each time.
+        Time limit for shrinking one instance.
+
+    Returns
+    -------
+    Comparison
+        The counts and the disagreements.
     """
     named = {str(selector): selector for selector in selectors}
-    at_hand = {instance.hash: instance for instance in instances}
+    by_hash = {instance.hash: instance for instance in instances}
     parts = by_instance(rows)
     found: list[Disagreement] = []
     shrunk: set[tuple[str, tuple[str, ...]]] = set()
     for key, part in parts.items():
         for disagreement in compare(part):
-            # One small instance for each fault is enough to look at; the rest are probably the same.
+            # One small instance per kind and pair of methods is enough. Further ones probably show the same fault.
             fault = disagreement.kind, disagreement.methods
             if out is not None and fault not in shrunk:
                 shrunk.add(fault)
                 pair = [named[name] for name in disagreement.methods]
-                small = _shrunk(at_hand[key], disagreement, pair, limits, shrink_seconds)
+                small = _shrunk(by_hash[key], disagreement, pair, limits, shrink_seconds)
                 path = out / f"{_file_name(disagreement)}.json"
                 write_instance(small, path)
                 disagreement = replace(disagreement, file=str(path))
@@ -238,7 +318,24 @@ def cross_check(
     out: Path | None = None,
     jobs: int = 1,
 ) -> Comparison:
-    """Run methods, which need not be in the registry, on the same instances and compare what they claim."""
+    """Run methods on the same instances and compare their claims.
+
+    Parameters
+    ----------
+    instances
+        The instances.
+    selectors
+        The methods, which may be external.
+    limits
+        The limits of each run.
+    out, jobs
+        As in :func:`conclude` and :func:`run_all`.
+
+    Returns
+    -------
+    Comparison
+        The counts and the disagreements.
+    """
     limits = limits or Limits()
     rows = list(run_all(instances, selectors, limits, jobs=jobs))
     return conclude(rows, instances, selectors, limits, out=out)
@@ -253,8 +350,8 @@ def _row(worker: Worker, task: Task, limits: Limits, store: Store | None, retry_
 def _shrunk(
     instance: Instance, disagreement: Disagreement, pair: Sequence[Selector], limits: Limits, seconds: float
 ) -> Instance:
-    """Return a smallest instance about which the same methods disagree in the same way."""
-    hasty = Limits(min(limits.time, SHRINK_RUN_SECONDS), limits.memory)
+    """Return a small instance on which the same methods disagree in the same way."""
+    shorter = Limits(min(limits.time, SHRINK_RUN_SECONDS), limits.memory)
     with contextlib.ExitStack() as stack:
         workers = [
             (selector, stack.enter_context(Worker(threads=threads_of(selector), memory_limit=limits.memory)))
@@ -262,9 +359,9 @@ def _shrunk(
         ]
 
         def disagrees(candidate: Instance) -> bool:
-            rows = [_row(worker, Task(candidate, selector), hasty, None) for selector, worker in workers]
+            rows = [_row(worker, Task(candidate, selector), shorter, None) for selector, worker in workers]
             return any(
-                (again.kind, again.methods) == (disagreement.kind, disagreement.methods) for again in compare(rows)
+                (found.kind, found.methods) == (disagreement.kind, disagreement.methods) for found in compare(rows)
             )
 
         return shrink(instance, disagrees, seconds=seconds)
@@ -275,7 +372,7 @@ def _disagreement(kind: str, row: Row, message: str, *others: str) -> Disagreeme
 
 
 def _certified(row: Row, entry: Entry) -> Row:
-    """Return what the library has of a row's instance, as one more run."""
+    """Return the library's entry for a row's instance in the form of a row."""
     return replace(
         row,
         selector="library",

@@ -1,4 +1,11 @@
-"""The registry of methods: to add one, add a line to ``METHODS``."""
+"""The registry of the methods of this project.
+
+To add a method, write one module with a function
+
+    solve(instance, *, seed, time_limit, <parameters with types and defaults>) -> Solution
+
+and add one line to ``METHODS`` below. The command, the selectors, the reports and the tests then know the method.
+"""
 
 import importlib
 import inspect
@@ -12,27 +19,28 @@ from relocbench.instances.solution import Solution
 
 Solve = Callable[..., Solution]
 
-# What every method is called with, where it takes it; its other keyword arguments are its parameters.
-# ``log``: whether the solver behind a method may print what it does.
-CALLING_CONVENTION = ("instance", "seed", "time_limit", "start", "on_progress", "log")
+# The arguments with a fixed meaning. Every method gets ``instance``, ``seed`` and ``time_limit``. If its function has
+# them, it also gets ``start`` (homes to begin with), ``on_progress`` (called with every improvement) and ``log``
+# (whether the solver may print its log). All other arguments are parameters of the method.
+RESERVED_ARGUMENTS = ("instance", "seed", "time_limit", "start", "on_progress", "log")
 
 
 @dataclass(frozen=True)
 class Method:
-    """One way to find homes.
+    """A method of this project, which finds a home for every client.
 
     Attributes
     ----------
     name
-        As in a selector.
+        The name in a selector.
     summary
-        One line for people.
+        One line for the list of methods.
     proves
-        ``nothing``, ``bound`` or ``optimality``.
+        ``nothing``, ``bound`` (a lower bound) or ``optimality``.
     where
-        ``module:function`` of its ``solve``; imported only when used.
+        ``module:function`` of its ``solve``. The module is imported when the method is first used.
     needs
-        Modules of the extra ``solvers`` that it cannot do without.
+        The modules of the extra ``solvers`` that the method imports.
     """
 
     name: str
@@ -42,92 +50,128 @@ class Method:
     needs: tuple[str, ...] = ()
 
     @property
-    def ours(self) -> bool:
-        """Whether it is part of this project."""
-        return True
+    def is_external(self) -> bool:
+        """Whether the method belongs to other people's code."""
+        return False
 
     def unavailable(self) -> str | None:
-        """Return why the method cannot run here, if it cannot."""
+        """Return why the method cannot run on this machine.
+
+        Returns
+        -------
+        str or None
+            The modules that are missing and how to install them; None if the method can run.
+        """
         return missing(*self.needs)
 
     def load(self) -> Solve:
-        """Import and return the function."""
+        """Import the function.
+
+        Returns
+        -------
+        Solve
+            The function ``solve`` of the method.
+        """
         module, _, function = self.where.partition(":")
         loaded: Solve = getattr(importlib.import_module(module), function)
         return loaded
 
     def takes(self, argument: str) -> bool:
-        """Tell whether the function has an argument of that name."""
+        """Return whether the function has an argument.
+
+        Parameters
+        ----------
+        argument
+            The name of the argument.
+
+        Returns
+        -------
+        bool
+            Whether the function has it.
+        """
         return argument in inspect.signature(self.load()).parameters
 
     def parameters(self) -> Mapping[str, inspect.Parameter]:
-        """Return the parameters a selector may set, with their types and defaults."""
-        signature = inspect.signature(self.load())
-        return {name: spec for name, spec in signature.parameters.items() if name not in CALLING_CONVENTION}
+        """Return the parameters that a selector may set.
 
-    def described(self) -> dict[str, dict[str, str]]:
-        """Return what a selector may set, as it would write it: the default, and what is expected."""
-        told = {
+        Returns
+        -------
+        Mapping
+            For each name the parameter with its type and its default.
+        """
+        signature = inspect.signature(self.load())
+        return {name: spec for name, spec in signature.parameters.items() if name not in RESERVED_ARGUMENTS}
+
+    def described_parameters(self) -> dict[str, dict[str, str]]:
+        """Return the parameters that a selector may set, as text.
+
+        Returns
+        -------
+        dict
+            For each name the ``default``, as a selector writes it, and what the parameter ``expects``.
+        """
+        described = {
             name: {"default": setting_text(spec.default), "expects": expectation(spec.annotation)}
             for name, spec in self.parameters().items()
         }
         if self.takes("start"):
-            told["start"] = {"default": "nearest", "expects": "another method's selector"}
-        return told
+            described["start"] = {"default": "nearest", "expects": "another method's selector"}
+        return described
 
 
 METHODS = {
     method.name: method
     for method in (
-        Method("random", "RA: a home uniformly at random", "nothing", "relocbench.heuristics.random_homes:solve"),
-        Method("nearest", "NS: the nearest server", "nothing", "relocbench.heuristics.nearest:solve"),
-        Method("otos", "OTOS: one server a topic, with cooperation", "nothing", "relocbench.heuristics.otos:solve"),
+        # To add a method, add a line here: name, summary, what it proves, module:function, modules that it needs.
+        Method("random", "RA: a random home for each client", "nothing", "relocbench.heuristics.random_homes:solve"),
+        Method("nearest", "NS: the nearest server for each client", "nothing", "relocbench.heuristics.nearest:solve"),
+        Method("otos", "OTOS: one server per topic, then cooperation", "nothing", "relocbench.heuristics.otos:solve"),
         Method("reloc", "RELOC: the paper's heuristic", "nothing", "relocbench.heuristics.reloc:solve"),
-        Method("anneal", "simulated annealing, the strong reference", "nothing", "relocbench.heuristics.anneal:solve"),
+        Method("anneal", "simulated annealing, the best heuristic", "nothing", "relocbench.heuristics.anneal:solve"),
         Method(
             "enumerate",
-            "every assignment, up to a thousand million",
+            "enumeration of all assignments, at most 10^9",
             "optimality",
             "relocbench.formulations.enumeration:solve",
         ),
         Method(
             "milp-basic",
-            "linear model, product by product",
+            "MILP in which each product of variables is linearised",
             "optimality",
             "relocbench.formulations.milp_basic:solve",
             ("pulp",),
         ),
         Method(
             "milp-strong",
-            "linear model with capacities conditioned on each client",
+            "MILP with capacity constraints conditioned on each client's home",
             "optimality",
             "relocbench.formulations.milp_strong:solve",
             ("pulp",),
         ),
         Method(
             "pyomo-direct",
-            "the bilinear model as the paper writes it, by SCIP",
+            "the paper's bilinear model, solved by SCIP",
             "optimality",
             "relocbench.formulations.pyomo_direct:solve",
             ("pyomo", "pyscipopt"),
         ),
         Method(
             "pyomo-gdp",
-            "θ as a disjunction, linearised by Pyomo, by HiGHS",
+            "θ as a disjunction, linearised by Pyomo, solved by HiGHS",
             "optimality",
             "relocbench.formulations.pyomo_gdp:solve",
             ("pyomo", "highspy"),
         ),
         Method(
             "cpsat",
-            "constraint programming on whole numbers",
+            "constraint programming over integers, solved by CP-SAT",
             "optimality",
             "relocbench.formulations.cpsat.solve:solve",
             ("ortools",),
         ),
         Method(
             "branch-price",
-            "column generation over what a server holds, the strongest here",
+            "branch and price with one column per set of contents of a server; the strongest exact method",
             "optimality",
             "relocbench.formulations.branch_price.solve:solve",
             ("highspy",),
@@ -140,7 +184,7 @@ METHODS = {
         ),
         Method(
             "cfn",
-            "cost function network, by toulbar2",
+            "cost function network, solved by toulbar2",
             "optimality",
             "relocbench.formulations.cfn.solve:solve",
             ("pytoulbar2",),
@@ -150,5 +194,16 @@ METHODS = {
 
 
 def setting_text(value: Any) -> str:
-    """Return a value as a selector writes it."""
+    """Return the value of a parameter as a selector writes it.
+
+    Parameters
+    ----------
+    value
+        The value.
+
+    Returns
+    -------
+    str
+        Its text; ``true`` or ``false`` for a bool.
+    """
     return str(value).lower() if isinstance(value, bool) else str(value)

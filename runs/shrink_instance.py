@@ -1,8 +1,9 @@
-"""Make an instance that shows a fault as small and plain as possible, so that a person can look at it."""
+"""Shrink an instance that shows a fault to a small instance with simple numbers that still shows it."""
 
 import dataclasses
+import itertools
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -12,8 +13,9 @@ from relocbench.instances.instance import Instance
 from relocbench.instances.kernels.ragged import IntArray, Ragged
 
 Fault = Callable[[Instance], bool]
-FaultBeside = Callable[[Instance, IntArray], bool]
-NUMBERS = (
+FaultWithHomes = Callable[[Instance, IntArray], bool]
+# The numeric fields of an instance, in the order in which they are simplified.
+NUMERIC_FIELDS = (
     "cloud_delay",
     "delay_per_km",
     "server_server_delay",
@@ -29,40 +31,54 @@ NUMBERS = (
 
 
 def shrink(instance: Instance, shows_fault: Fault, *, seconds: float = 60.0) -> Instance:
-    """Drop clients, topics, servers and members, then make the numbers plain, while the fault stays.
+    """Remove clients, topics, servers and members, then simplify the numbers, as long as the fault remains.
 
     Parameters
     ----------
     instance
         An instance that shows the fault.
     shows_fault
-        Tells whether a smaller one still does.
+        Returns whether an instance shows the fault.
     seconds
-        After which the smallest found so far has to do.
+        Time limit of the search.
+
+    Returns
+    -------
+    Instance
+        The smallest instance found.
     """
-    # No client is homed anywhere that could go.
-    nowhere = np.full(instance.n_clients, -1, np.int32)
-    return shrink_beside(instance, nowhere, lambda found, home: shows_fault(found), seconds=seconds)[0]
+    # Clients without a home, so that no server has to be kept.
+    no_home = np.full(instance.n_clients, -1, np.int32)
+    return shrink_with_homes(instance, no_home, lambda found, home: shows_fault(found), seconds=seconds)[0]
 
 
-def shrink_beside(
-    instance: Instance, home: IntArray, shows_fault: FaultBeside, *, seconds: float = 60.0
+def shrink_with_homes(
+    instance: Instance, home: IntArray, shows_fault: FaultWithHomes, *, seconds: float = 60.0
 ) -> tuple[Instance, IntArray]:
-    """Shrink an instance with an assignment that the fault is measured by.
+    """Shrink an instance together with an assignment on which the fault depends.
 
-    Clients that go take their homes along; a server that is somebody's home stays.
+    The homes of removed clients are removed too. A server that is the home of a client is kept.
 
     Parameters
     ----------
-    instance, shows_fault, seconds
-        As in :func:`shrink`; the fault is told of the instance and of the homes that are left.
+    instance, seconds
+        As in :func:`shrink`.
     home
-        One server per client.
+        One server per client; -1 for a client without a home.
+    shows_fault
+        Returns whether an instance with the given homes shows the fault.
+
+    Returns
+    -------
+    instance
+        The smallest instance found.
+    home
+        The homes of its clients.
     """
     search = _Search(instance, home, shows_fault, time.perf_counter() + seconds)
-    while search.goes_on():
+    while search.has_time():
         before = search.best
-        # Large pieces first; what cannot go now may go when something else is gone, hence the loop around.
+        # Removing one piece may make it possible to remove another, so this is repeated until nothing changes.
         search.drop(lambda found: found.n_clients, _without_clients)
         search.drop(lambda found: found.n_topics, _without_topics)
         search.drop(lambda found: found.n_servers, _without_servers)
@@ -77,38 +93,38 @@ def shrink_beside(
 
 
 class _Search:
-    """The smallest instance so far, and the next attempts."""
+    """The smallest instance found so far, and the attempts to make it smaller."""
 
-    def __init__(self, instance: Instance, home: IntArray, shows_fault: FaultBeside, deadline: float) -> None:
+    def __init__(self, instance: Instance, home: IntArray, shows_fault: FaultWithHomes, deadline: float) -> None:
         self.best = instance
         self.home = home
         self._shows_fault = shows_fault
         self._deadline = deadline
         self._tried = {instance.hash}
 
-    def goes_on(self) -> bool:
+    def has_time(self) -> bool:
         return time.perf_counter() < self._deadline
 
     def drop(self, count: Callable[[Instance], int], without: Callable[[Instance, range], Instance]) -> None:
-        """Try to go without pieces: halves of what there is, then smaller and smaller ones, down to single entries."""
+        """Try to remove ranges of entries: first halves, then smaller and smaller ranges, at last single entries."""
         size = max(1, count(self.best) // 2)
         while size >= 1:
             at = 0
-            while at < count(self.best) and self.goes_on():
+            while at < count(self.best) and self.has_time():
                 if not self._attempt(without, range(at, min(at + size, count(self.best)))):
                     at += size
             size //= 2
 
     def simplify(self) -> None:
-        """Try plainer numbers: for a whole column, then one by one."""
-        for name in NUMBERS:
+        """Try simpler numbers: first for a whole field, then for each of its numbers."""
+        for name in NUMERIC_FIELDS:
             if name in ("server_server_delay", "client_server_delay"):
                 self._attempt(_without_matrix, name)
             for digits in (None, 0, 1, 2):
                 self._attempt_values(name, _rounded, digits)
             for place in range(np.size(_values(self.best, name))):
-                for plain in (0.0, 1.0, 0, 1, 2):
-                    self._attempt_values(name, _one, place, plain)
+                for simple in (0.0, 1.0, 0, 1, 2):
+                    self._attempt_values(name, _one_simplified, place, simple)
 
     def _attempt_values(self, name: str, change: Callable[..., Any], *arguments: Any) -> bool:
         old = _values(self.best, name)
@@ -121,20 +137,20 @@ class _Search:
         return self._attempt(lambda found: dataclasses.replace(found, **{name: shaped}))
 
     def _attempt(self, change: Callable[..., Instance], *arguments: Any) -> bool:
-        if not self.goes_on():
+        if not self.has_time():
             return False
         try:
             candidate = change(self.best, *arguments)
-        except InputError:  # nothing would be left
+        except InputError:  # an instance must keep at least one client, server and topic
             return False
         if candidate.hash in self._tried:
             return False
         self._tried.add(candidate.hash)
         home = self.home
         if change is _without_clients:
-            home = home[_others(self.best.n_clients, *arguments)]
+            home = home[_kept(self.best.n_clients, *arguments)]
         elif change is _without_servers:
-            keep = _others(self.best.n_servers, *arguments)
+            keep = _kept(self.best.n_servers, *arguments)
             if np.setdiff1d(home[home >= 0], keep).size:
                 return False
             home = np.where(home >= 0, np.searchsorted(keep, home), home).astype(np.int32)
@@ -145,7 +161,7 @@ class _Search:
 
 
 def _values(instance: Instance, name: str) -> Any:
-    """Return a field's numbers as an array; an empty one for what is not there."""
+    """Return the numbers of a field as an array; an empty array for a field that the instance does not have."""
     value = getattr(instance, name)
     return np.empty(0) if value is None else np.atleast_1d(np.asarray(value, np.float64))
 
@@ -159,72 +175,72 @@ def _rounded(values: Any, digits: int | None) -> Any:
     return np.zeros_like(values) if digits is None else np.round(values, digits)
 
 
-def _one(values: Any, place: int, plain: float) -> Any:
-    """Return the values with one of them replaced by a plain number, or rounded where ``plain`` counts digits."""
+def _one_simplified(values: Any, place: int, simple: float) -> Any:
+    """Return the values with one of them replaced by a float, or rounded to a number of digits given as an int."""
     changed = values.copy()
     old = changed.flat[place]
-    changed.flat[place] = plain if isinstance(plain, float) else round(float(old), plain)
+    changed.flat[place] = simple if isinstance(simple, float) else round(float(old), simple)
     return changed
 
 
 def _length(values: Any) -> int:
-    """Return how much there is to read."""
+    """Return how many characters the values have when printed; a zero counts as none."""
     return sum(0 if value == 0 else len(f"{value:.17g}") for value in map(float, np.ravel(values)))
 
 
-def _without_clients(instance: Instance, gone: range) -> Instance:
-    keep = _others(instance.n_clients, gone)
+def _without_clients(instance: Instance, removed: range) -> Instance:
+    keep = _kept(instance.n_clients, removed)
     number = np.full(instance.n_clients, -1)
     number[keep] = np.arange(len(keep))
 
-    def left(groups: Ragged) -> list[list[int]]:
-        return [[int(number[m]) for m in topic if number[m] >= 0] for topic in groups]
+    def renumbered(members: Ragged) -> list[list[int]]:
+        return [[int(number[m]) for m in topic if number[m] >= 0] for topic in members]
 
     delay = instance.client_server_delay
     return _with_members(
         instance,
-        left(instance.publishers),
-        left(instance.subscribers),
+        renumbered(instance.publishers),
+        renumbered(instance.subscribers),
         client_x=instance.client_x[keep],
         client_y=instance.client_y[keep],
         client_server_delay=None if delay is None else delay[keep],
     )
 
 
-def _without_topics(instance: Instance, gone: range) -> Instance:
-    publishers, subscribers = _lists(instance)
-    for topic in gone:
+def _without_topics(instance: Instance, removed: range) -> Instance:
+    publishers, subscribers = _member_lists(instance)
+    for topic in removed:
         publishers[topic] = subscribers[topic] = []
     return _with_members(instance, publishers, subscribers)
 
 
-def _without_servers(instance: Instance, gone: range) -> Instance:
-    keep = _others(instance.n_servers, gone)
-    near, between = instance.client_server_delay, instance.server_server_delay
+def _without_servers(instance: Instance, removed: range) -> Instance:
+    keep = _kept(instance.n_servers, removed)
+    client_delay, server_delay = instance.client_server_delay, instance.server_server_delay
     changes: dict[str, Any] = {
         name: getattr(instance, name)[keep] for name in ("server_x", "server_y", "storage_capacity", "compute_capacity")
     }
     return dataclasses.replace(
         instance,
         **changes,
-        client_server_delay=None if near is None else near[:, keep],
-        server_server_delay=None if between is None else between[np.ix_(keep, keep)],
+        client_server_delay=None if client_delay is None else client_delay[:, keep],
+        server_server_delay=None if server_delay is None else server_delay[np.ix_(keep, keep)],
     )
 
 
-def _without_members(instance: Instance, gone: range) -> Instance:
-    """Go without entries of the lists of publishers and, counted on, of subscribers."""
-    publishers, subscribers = _lists(instance)
-    dropped = set(gone)
-    number: Iterator[int] = iter(range(len(instance.publishers.item) + len(instance.subscribers.item)))
-    left = [[m for m in topic if next(number) not in dropped] for topic in publishers]
-    return _with_members(instance, left, [[m for m in topic if next(number) not in dropped] for topic in subscribers])
+def _without_members(instance: Instance, removed: range) -> Instance:
+    """Remove memberships; they are numbered through the lists of all publishers and then of all subscribers."""
+    publishers, subscribers = _member_lists(instance)
+    number = itertools.count()
+    publishers = [[m for m in topic if next(number) not in removed] for topic in publishers]
+    subscribers = [[m for m in topic if next(number) not in removed] for topic in subscribers]
+    return _with_members(instance, publishers, subscribers)
 
 
 def _with_members(
     instance: Instance, publishers: list[list[int]], subscribers: list[list[int]], **changes: Any
 ) -> Instance:
-    """Replace who is in which topic; topics without anybody go."""
+    """Replace the members of all topics, and remove the topics without members."""
     keep = [n for n, (p, s) in enumerate(zip(publishers, subscribers, strict=True)) if p or s]
     return dataclasses.replace(
         instance,
@@ -235,9 +251,9 @@ def _with_members(
     )
 
 
-def _lists(instance: Instance) -> tuple[list[list[int]], list[list[int]]]:
+def _member_lists(instance: Instance) -> tuple[list[list[int]], list[list[int]]]:
     return [topic.tolist() for topic in instance.publishers], [topic.tolist() for topic in instance.subscribers]
 
 
-def _others(size: int, gone: range) -> Any:
-    return np.setdiff1d(np.arange(size), np.array(gone))
+def _kept(size: int, removed: range) -> Any:
+    return np.setdiff1d(np.arange(size), np.array(removed))

@@ -1,4 +1,4 @@
-"""Run a method on an instance and let the evaluator say what came out."""
+"""Run a method on an instance in this process, and evaluate the homes that it returns."""
 
 import math
 import time
@@ -6,37 +6,49 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from relocbench.instances.errors import InputError
 from relocbench.instances.evaluation import Evaluation, evaluate
 from relocbench.instances.files.solution_file import STATUSES, StoredSolution
 from relocbench.instances.generators.families import family
 from relocbench.instances.instance import Instance
 from relocbench.instances.solution import Progress, Solution
-from relocbench.runs.selectors import Selector, select
+from relocbench.runs.selectors import Selector, as_selector, require_available
 
-# A bound may exceed a verified cost by rounding, never by more.
+# By this much, relative from 1 up, a bound may exceed a computed cost because of rounding.
 ROUNDING = 1e-9
-# Which methods, with which settings, have been run in this process.
+# The methods with their settings that this process has already compiled.
 _WARM: set[str] = set()
 
 
 def exceeds(claim: float, cost: float) -> bool:
-    """Tell whether a claimed value is above a computed cost by more than rounding."""
+    """Return whether a claimed value is above a computed cost by more than rounding.
+
+    Parameters
+    ----------
+    claim, cost
+        The two values.
+
+    Returns
+    -------
+    bool
+        Whether the claim exceeds the cost.
+    """
     return claim > cost + ROUNDING * max(1.0, abs(cost))
 
 
 @dataclass(frozen=True, eq=False)
 class Result:
-    """A solution, verified.
+    """A solution and its cost, as the evaluator computes it.
 
     Attributes
     ----------
+    instance
+        The problem.
     selector, seed
-        What made it.
+        The method with its settings, and the seed.
     solution
         What the method returned.
     evaluation
-        What it costs, by the one evaluator.
+        The cost of the homes and the loads of the servers.
     seconds
         Wall-clock time of the method.
     """
@@ -49,7 +61,13 @@ class Result:
     seconds: float
 
     def stored(self) -> StoredSolution:
-        """Return what goes into a solution file."""
+        """Return the content of a solution file.
+
+        Returns
+        -------
+        StoredSolution
+            What :func:`instances.files.solution_file.write_solution` writes.
+        """
         return StoredSolution(
             instance=self.instance.hash,
             method=str(self.selector),
@@ -63,7 +81,7 @@ class Result:
 
 def solve(
     instance: Instance,
-    method: str | Selector,
+    method: str | Callable[..., Any] | Selector,
     *,
     seed: int = 0,
     time_limit: float = 60.0,
@@ -71,75 +89,88 @@ def solve(
     log: bool = False,
     on_ready: Callable[[], None] | None = None,
 ) -> Result:
-    """Find homes with a method.
+    """Find a home for every client with a method.
 
     Parameters
     ----------
     instance
         The problem.
     method
-        A selector, such as ``nearest``.
+        A selector, such as ``nearest`` or ``reloc[k=8]``, or a function of your own.
     seed
         The same seed gives the same homes.
     time_limit
-        Seconds a method may take; methods that need no time ignore it. A start gets up to half of them. Loading and
-        compiling, once in a process, do not count.
+        Seconds that the method may take. Constructive methods ignore it. A method given as ``start`` gets at most half
+        of them. Loading and compiling, which happen once per process, do not count.
     on_progress
-        Called with (seconds, incumbent, bound) whenever a method that searches gets better.
+        Called with (seconds, incumbent, bound) whenever a method that searches improves one of the two.
     log
-        Whether solvers may print what they do.
+        Whether solvers may print their logs.
     on_ready
-        Called when everything is loaded and compiled, and the clock starts.
+        Called when the method is loaded and compiled, just before its time limit begins.
+
+    Returns
+    -------
+    Result
+        The solution with its evaluated cost.
 
     Raises
     ------
     InputError
-        If there is no such method, it is not available here, or what it returned is no assignment.
+        If there is no such method, it is not available here, or it returned no valid assignment.
     ArithmeticError
         If the method claims a bound above the cost of its own assignment.
     """
-    selector = select(method) if isinstance(method, str) else method
+    selector = as_selector(method)
     function = selector.method.load()
-    if reason := selector.method.unavailable():
-        raise InputError(f"method {selector.method.name}", reason)
+    require_available([selector])
     warm_up(selector)
     if on_ready is not None:
         on_ready()
     begin = time.perf_counter()
-    more: dict[str, Any] = dict(selector.settings)
+    arguments: dict[str, Any] = dict(selector.settings)
     if selector.start is not None:
-        more["start"] = solve(instance, selector.start, seed=seed, time_limit=time_limit / 2).solution.home
+        arguments["start"] = solve(instance, selector.start, seed=seed, time_limit=time_limit / 2).solution.home
     if on_progress is not None and selector.method.takes("on_progress"):
-        more["on_progress"] = on_progress
+        arguments["on_progress"] = on_progress
     if log and selector.method.takes("log"):
-        more["log"] = True
-    left = max(0.0, time_limit - (time.perf_counter() - begin))
-    solution = function(instance, seed=seed, time_limit=left, **more)
+        arguments["log"] = True
+    remaining = max(0.0, time_limit - (time.perf_counter() - begin))
+    solution = function(instance, seed=seed, time_limit=remaining, **arguments)
     seconds = time.perf_counter() - begin
     evaluation = evaluate(instance, solution.home)
     if solution.status not in STATUSES:
-        raise ArithmeticError(f"{selector} ended as {solution.status!r}, which is none of {', '.join(STATUSES)}")
+        raise ArithmeticError(f"{selector} returned the status {solution.status!r}, expected {', '.join(STATUSES)}")
     if exceeds(solution.bound, evaluation.objective):
-        raise ArithmeticError(f"{selector} claims the bound {solution.bound}, its own cost is {evaluation.objective}")
+        raise ArithmeticError(
+            f"{selector} claims the bound {solution.bound}, but its own homes cost {evaluation.objective}"
+        )
     return Result(instance, selector, seed, solution, evaluation, seconds)
 
 
-def warm_up(selector: str | Selector) -> None:
-    """Run a method on a toy, so that what it loads and compiles is there before the clock runs."""
-    chosen = select(selector) if isinstance(selector, str) else selector
-    if (key := f"{chosen.method.where} {chosen}") in _WARM:
+def warm_up(method: str | Callable[..., Any] | Selector) -> None:
+    """Run a method on a small instance, so that it is loaded and compiled before any time is measured.
+
+    Parameters
+    ----------
+    method
+        As in :func:`solve`. A method that this process has already run this way is not run again.
+    """
+    selector = as_selector(method)
+    if (key := f"{selector.method.where} {selector}") in _WARM:
         return
-    if chosen.start is not None:
-        warm_up(chosen.start)
-    if chosen.method.proves == "nothing":
-        toy, seconds = family("preliminary").cells({"storage": 7.0})[0].build(0), 0.01
+    if selector.start is not None:
+        warm_up(selector.start)
+    if selector.method.proves == "nothing":
+        small, seconds = family("preliminary").cells({"storage": 7.0})[0].build(0), 0.01
     else:
-        # One that is solved before anybody notices, to the end, so that no kernel is left out.
-        toy, seconds = family("tiny").cells({"regime": "scarce", "clients": 3, "servers": 2})[0].build(0), 60.0
+        # A method that proves something must run to its end, so that all its kernels are compiled. This instance is
+        # solved in milliseconds.
+        small, seconds = family("tiny").cells({"regime": "scarce", "clients": 3, "servers": 2})[0].build(0), 60.0
     try:
-        chosen.method.load()(toy, seed=0, time_limit=seconds, **chosen.settings)
+        selector.method.load()(small, seed=0, time_limit=seconds, **selector.settings)
     except Exception:
-        # Somebody else's method need not like our toy; what is wrong with it shows in the run itself.
-        if chosen.method.ours:
+        # An external method may not support this instance. If it has a fault, the run itself will show it.
+        if not selector.method.is_external:
             raise
     _WARM.add(key)

@@ -8,7 +8,7 @@ import pytest
 import typer.main
 
 from relocbench.cli import app
-from relocbench.runs.selectors import select_many
+from relocbench.runs.selectors import parse_selectors
 
 ROOT = Path(__file__).parents[1]
 PAGES = (ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")))
@@ -37,7 +37,7 @@ def test_every_command_in_the_docs_is_one_that_the_program_understands(arguments
     for option in ("method", "methods"):
         for selectors in [given[option]] if isinstance(given.get(option), str) else given.get(option) or ():
             if "mine.py" not in selectors:
-                assert select_many([selectors])
+                assert parse_selectors([selectors])
 
 
 def test_there_are_commands_to_find_in_the_docs():

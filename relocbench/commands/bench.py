@@ -79,11 +79,11 @@ def run(
     Example: relocbench bench --cross-check
     """
     from relocbench.runs.isolation.supervisor import GIB
-    from relocbench.runs.selectors import refuse_absent, select_many
+    from relocbench.runs.selectors import parse_selectors, require_available
     from relocbench.runs.sweep import Limits
 
-    selectors = select_many(method or ())
-    refuse_absent(selectors)
+    selectors = parse_selectors(method or ())
+    require_available(selectors)
     chosen = {"regime": regime, "clients": clients, "sigma": sigma}
     limits = Limits(time_limit, round(memory_limit * GIB))
     found = _instances(instances or [], family, seeds, chosen, set_ or [])

@@ -1,4 +1,4 @@
-"""``relocbench methods``."""
+"""``relocbench methods``: list the methods."""
 
 from typing import Annotated
 
@@ -8,7 +8,7 @@ from relocbench.terminal import print_json, print_table
 
 
 def run(as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False) -> None:
-    """List the methods, their parameters, what they prove, and why one cannot run here.
+    """List the methods with their parameters, what they prove, and whether they can run on this machine.
 
     Example: relocbench methods
     """
@@ -20,7 +20,7 @@ def run(as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = F
             "summary": method.summary,
             "proves": method.proves,
             "unavailable": method.unavailable(),
-            "parameters": method.described(),
+            "parameters": method.described_parameters(),
         }
         for method in METHODS.values()
     ]
@@ -32,10 +32,12 @@ def run(as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = F
             method.name,
             method.proves,
             method.unavailable() or "yes",
-            "\n".join(f"{name}={spec['default']}: {spec['expects']}" for name, spec in method.described().items())
+            "\n".join(
+                f"{name}={spec['default']}: {spec['expects']}" for name, spec in method.described_parameters().items()
+            )
             or "-",
             method.summary,
         )
         for method in METHODS.values()
     ]
-    print_table("Methods", ("name", "proves", "available", "parameter=default: what it takes", "what it does"), rows)
+    print_table("Methods", ("name", "proves", "available", "parameter=default: expected value", "summary"), rows)

@@ -37,7 +37,7 @@ def run(
     from relocbench.reports.pages.chromium import required
     from relocbench.reports.pages.requirements import require
     from relocbench.runs.outcome import above
-    from relocbench.runs.selectors import select_many
+    from relocbench.runs.selectors import parse_selectors
     from relocbench.terminal import command_line, print_json, print_table
 
     problem = read_instance(instance)
@@ -50,7 +50,7 @@ def run(
         required()
     from relocbench.reports.map.assignments import gather
 
-    selectors = [str(selector) for selector in select_many(method or ())]
+    selectors = [str(selector) for selector in parse_selectors(method or ())]
     found, known = gather(problem, solutions or [], selectors, seed, time_limit)
     for path in files:
         if path.suffix == ".png":

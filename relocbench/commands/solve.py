@@ -39,14 +39,14 @@ def run(
     """
     from relocbench.instances.files.solution_file import check_solution_path, write_solution
     from relocbench.instances.instance_source import check_not_the_instance, read_instance
-    from relocbench.runs.selectors import find_method
+    from relocbench.runs.selectors import parse_selector
     from relocbench.runs.solve import solve
 
     if out is not None:
         check_solution_path(out)
         check_not_the_instance(out, instance)
     problem = read_instance(instance)
-    selector = find_method(method)
+    selector = parse_selector(method)
     with live_line() as show:
 
         def progress(seconds: float, incumbent: float, bound: float) -> None:

@@ -82,13 +82,13 @@ def run(
     from relocbench.reports.study.study import conduct
     from relocbench.runs.environment import cores
     from relocbench.runs.isolation.supervisor import GIB
-    from relocbench.runs.selectors import refuse_absent, select_many
+    from relocbench.runs.selectors import parse_selectors, require_available
     from relocbench.runs.sweep import Limits
     from relocbench.terminal import command_line, resumable
 
     require()
-    selectors = select_many(method or METHODS)
-    refuse_absent(selectors)
+    selectors = parse_selectors(method or METHODS)
+    require_available(selectors)
     parameters = read_parameters({}, set_ or [])
     if family is None and (parameters or seeds is not None):
         raise InputError("--set" if parameters else "--seeds", "needs --family, which it belongs to")

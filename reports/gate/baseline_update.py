@@ -13,7 +13,7 @@ from relocbench.reports.gate.comparison import Finding, compare
 from relocbench.reports.gate.measurement import Failed, Job, Measured, measure
 from relocbench.reports.gate.verdict import Change
 from relocbench.runs.isolation.supervisor import MEMORY_LIMIT
-from relocbench.runs.selectors import Selector, find_method
+from relocbench.runs.selectors import Selector, as_selector
 
 SEEDS = (0, 1, 2, 3, 4)
 TIME_LIMIT = 60.0
@@ -84,7 +84,7 @@ def update(
     """
     path = Path(baseline) if baseline is not None else USUAL
     old = read_baseline(path) if path.exists() else Baseline({})
-    selectors = listed(method) or [find_method(name) for name in old.records]
+    selectors = listed(method) or [as_selector(name) for name in old.records]
     if not selectors:
         raise InputError(str(path), "expected a baseline with methods in it, or --method")
     shelf = Library(library)

@@ -19,7 +19,7 @@ from relocbench.reports.gate.measurement import Failed, Job, Measured, measure
 from relocbench.reports.gate.shrink_failure import Smallest, smallest_failure, smallest_regression
 from relocbench.reports.gate.verdict import Change, Shown, Subject, Verdict
 from relocbench.runs.isolation.supervisor import MEMORY_LIMIT
-from relocbench.runs.selectors import Selector, find_method
+from relocbench.runs.selectors import Selector, as_selector
 from relocbench.runs.sweep import Limits
 
 Wanted = str | Callable[..., Any]
@@ -61,7 +61,7 @@ def check(
     Parameters
     ----------
     method
-        As in :func:`runs.selectors.find_method`, one or several; every method of the baseline if not given.
+        As in :func:`runs.selectors.as_selector`, one or several; every method of the baseline if not given.
     baseline
         The file; by default ``relocbench-baseline.json`` where that is, otherwise the one of this project.
     against
@@ -122,7 +122,7 @@ def located(baseline: str | Path | None) -> Path:
 def listed(method: Wanted | Sequence[Wanted] | None) -> list[Selector]:
     """Return the methods that are meant, each once."""
     wanted = [] if method is None else [method] if isinstance(method, str) or callable(method) else method
-    return list({str(selector): selector for selector in map(find_method, wanted)}.values())
+    return list({str(selector): selector for selector in map(as_selector, wanted)}.values())
 
 
 def paired(record: Record, measured: Measured) -> dict[str, Pairs]:
@@ -155,7 +155,7 @@ def _cases(
     notes = []
     cases = []
     at_hand: dict[str, Instance] = {}
-    for selector in selectors or [find_method(name) for name in baseline.records]:
+    for selector in selectors or [as_selector(name) for name in baseline.records]:
         name = against or str(selector)
         if by_default and against is None and name not in baseline.records:
             notes.append(

@@ -15,7 +15,7 @@ from relocbench.instances.kernels.ragged import IntArray
 from relocbench.runs.isolation.supervisor import Worker, threads_of
 from relocbench.runs.run_store import Row
 from relocbench.runs.selectors import Selector
-from relocbench.runs.shrink_instance import shrink, shrink_beside
+from relocbench.runs.shrink_instance import shrink, shrink_with_homes
 from relocbench.runs.sweep import Limits, Task, execute
 
 # While shrinking, a run has this long.
@@ -85,7 +85,7 @@ def smallest_regression(
         enough = 1 + max(least, (ratio(instance, start) - 1) / 2)
         if not ratio(instance, start) >= enough:
             return None
-        small, left = shrink_beside(
+        small, left = shrink_with_homes(
             instance, start, lambda found, homes: ratio(found, homes) >= enough, seconds=seconds
         )
         before = evaluate(small, left).objective

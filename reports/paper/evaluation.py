@@ -20,7 +20,7 @@ from relocbench.reports.paper.measures import BEST, STEPS, Case, Measured, Measu
 from relocbench.reports.paper.readings import CLUSTERS, READINGS, reloc
 from relocbench.runs.progress import progress
 from relocbench.runs.run_store import Row, Store
-from relocbench.runs.selectors import select
+from relocbench.runs.selectors import parse_selector
 from relocbench.runs.sweep import Limits, Task, sweep
 
 # Each study: the family, and the parameter that varies. The third, over K, is on the instances of the first: K is a
@@ -146,13 +146,13 @@ def _run(
     setup: Setup, cases: Sequence[Case], clusters: Sequence[int], known: Mapping[str, Entry], store: Store
 ) -> list[Row]:
     """Run the quick methods, then certify what the library does not hold."""
-    quick = {study: [select(text) for text in methods(study, clusters)] for study in STUDIES}
+    quick = {study: [parse_selector(text) for text in methods(study, clusters)] for study in STUDIES}
     tasks = [Task(case.instance, selector) for case in cases for selector in quick[case.study]]
     # One process does all runs of a method: starting one takes longer than most of these.
     running = sweep(tasks, Store(store.folder / "methods"), Limits(AMPLE), jobs=setup.jobs, reuse=True)
     with contextlib.closing(running):
         rows = list(progress(running, len(tasks), "running"))
-    selector = select(BOUND)
+    selector = parse_selector(BOUND)
     enough = {
         entry.instance for entry in known.values() if entry.status == "optimal" or setup.time_limit <= LIBRARY_SECONDS
     }

@@ -8,7 +8,7 @@ from relocbench.instances.library.library import Library
 from relocbench.reports.study.subjects import Subject
 from relocbench.runs.methods import METHODS
 from relocbench.runs.run_store import Row
-from relocbench.runs.selectors import Selector, select
+from relocbench.runs.selectors import Selector, parse_selector
 
 OPTIMUM, BOUND = "proven optimum", "certified bound"
 # Up to this many clients the exact method comes first; beyond, it seldom ends in time.
@@ -93,12 +93,12 @@ def wanted(
     there is nothing yet.
     """
     if tried_exact:
-        return [(subject, select(CERTIFIED)) for subject in subjects if subject.instance.hash not in known]
+        return [(subject, parse_selector(CERTIFIED)) for subject in subjects if subject.instance.hash not in known]
     if METHODS[EXACT].unavailable() is not None:
         return []
     proved = {key for key, told in known.items() if told.kind == OPTIMUM}
     return [
-        (subject, select(EXACT))
+        (subject, parse_selector(EXACT))
         for subject in subjects
         if subject.instance.n_clients <= EXACT_CLIENTS and subject.instance.hash not in proved
     ]

@@ -12,7 +12,7 @@ from relocbench.reports.study.excess import Gap, best_known, gaps_of, write_gaps
 from relocbench.reports.study.references import contradictions
 from relocbench.reports.study.runner import Design, run
 from relocbench.reports.study.subjects import Subject, kept, of_family, once
-from relocbench.runs.selectors import refuse_absent, select_many
+from relocbench.runs.selectors import parse_selectors, require_available
 from relocbench.runs.sweep import Limits
 
 PAGE, DATA = "report.html", "gaps.parquet"
@@ -75,8 +75,8 @@ def study(
         Runs at a time.
     """
     require()
-    selectors = select_many([methods] if isinstance(methods, str) else methods)
-    refuse_absent(selectors)
+    selectors = parse_selectors([methods] if isinstance(methods, str) else methods)
+    require_available(selectors)
     folder = Path(out)
     found = [kept(instance, folder / "instances") for instance in instances]
     for name, replicates in (families or {}).items():

@@ -25,7 +25,7 @@ from relocbench.instances.solution import Progress
 from relocbench.runs.isolation.usage import Usage, end, has_ended, session_usage
 from relocbench.runs.isolation.worker import LENGTH, Job
 from relocbench.runs.outcome import Failure, Outcome, Point, verified
-from relocbench.runs.selectors import Selector, select
+from relocbench.runs.selectors import Selector, parse_selector
 
 GIB = 1 << 30
 MEMORY_LIMIT = 4 * GIB
@@ -76,7 +76,7 @@ def run_isolated(
     stop
         When set, the process is killed and the call ends with KeyboardInterrupt.
     """
-    selector = select(method) if isinstance(method, str) else method
+    selector = parse_selector(method) if isinstance(method, str) else method
     with Worker(threads=threads_of(selector), memory_limit=memory_limit, stop=stop) as worker:
         return worker.run(instance, selector, seed=seed, time_limit=time_limit, log=log, on_progress=on_progress)
 

@@ -10,7 +10,7 @@ from relocbench.formulations.incumbent import slack
 from relocbench.instances.generators.families import FAMILIES
 from relocbench.instances.kernels.ragged import Ragged
 from relocbench.runs.methods import METHODS
-from relocbench.runs.selectors import select
+from relocbench.runs.selectors import parse_selector
 from relocbench.runs.solve import solve
 from tests.samples import KINDS, enumerable_instance, relabelled, scaled_delays
 
@@ -22,7 +22,7 @@ VARIANTS = [
     "pyomo-gdp[transform=hull]",
 ]
 SELECTORS = [name for name in EXACT if name != "enumerate"]
-SELECTORS += [text for text in VARIANTS if not select(text).method.unavailable()]
+SELECTORS += [text for text in VARIANTS if not parse_selector(text).method.unavailable()]
 CELLS = {f"{cell['regime']}-{cell['shape']}": cell for cell in FAMILIES["tiny"].grid}
 SEEDS = 20
 

@@ -8,7 +8,7 @@ from relocbench.runs.cross_check import compare, cross_check, default_instances,
 from relocbench.runs.methods import METHODS
 from relocbench.runs.outcome import Outcome
 from relocbench.runs.run_store import Row, Run, row_of
-from relocbench.runs.selectors import select
+from relocbench.runs.selectors import parse_selector
 from relocbench.runs.sweep import Limits
 from tests.runs.fake_methods import fake
 from tests.samples import random_instance
@@ -19,18 +19,18 @@ INSTANCES = [cell.build(0) for cell in FAMILIES["tiny"].cells({"regime": "scarce
 
 def row(selector, status="time_limit", objective=None, bound=None, **more):
     instance = INSTANCES[0]
-    told = row_of(instance, Run(instance.hash, selector, 0, 1.0, 1), Outcome(status))
-    return Row(**{**vars(told), "objective": objective, "bound": bound, **more})
+    base = row_of(instance, Run(instance.hash, selector, 0, 1.0, 1), Outcome(status))
+    return Row(**{**vars(base), "objective": objective, "bound": bound, **more})
 
 
 def kinds(*rows):
     return [(found.kind, found.methods) for found in compare(rows)]
 
 
-def test_claims_that_fit_together_are_no_disagreement():
+def test_consistent_claims_are_no_disagreement():
     agreed = [
         row("a", "optimal", 10.0, 10.0),
-        row("b", "optimal", 10.0 + 5e-6, 10.0),  # what solvers may be off
+        row("b", "optimal", 10.0 + 5e-6, 10.0),  # within the tolerance of solvers
         row("c", "time_limit", 12.0, 9.0),
         row("d", "feasible", 11.0),
         row("e", "error", failure="refused", error="too large"),
@@ -51,27 +51,31 @@ def test_claims_that_fit_together_are_no_disagreement():
         ([row("a", "error", failure="died", error="SIGSEGV"), row("b", "optimal", 9.0, 9.0)], ("error", ("a",))),
     ],
 )
-def test_claims_that_cannot_both_be_true_are_found(rows, expected):
+def test_contradictory_claims_are_found(rows, expected):
     assert kinds(*rows) == [expected]
     assert kinds(*reversed(rows)) == [expected]
 
 
-def test_right_methods_agree():
-    answer = cross_check(INSTANCES, [select("enumerate"), select("nearest"), select("anneal[moves=2000]")], LIMITS)
+def test_correct_methods_agree():
+    answer = cross_check(
+        INSTANCES,
+        [parse_selector("enumerate"), parse_selector("nearest"), parse_selector("anneal[moves=2000]")],
+        LIMITS,
+    )
     assert answer.disagreements == ()
     assert (answer.instances, answer.runs, answer.optima, answer.unfinished) == (5, 15, 5, 0)
 
 
 @pytest.mark.parametrize(
-    ("lie", "kind", "methods"),
+    ("method", "kind", "methods"),
     [
         ("nearest_is_optimal", "optimum", ("nearest_is_optimal", "enumerate")),
         ("bound_too_high", "bound", ("bound_too_high", "enumerate")),
         ("bound_above_own_cost", "claim", ("bound_above_own_cost",)),
     ],
 )
-def test_a_lie_is_found_and_shrunk(lie, kind, methods, tmp_path):
-    answer = cross_check(INSTANCES[:1], [select("enumerate"), fake(lie)], LIMITS, out=tmp_path)
+def test_a_false_claim_is_found_and_its_instance_is_shrunk(method, kind, methods, tmp_path):
+    answer = cross_check(INSTANCES[:1], [parse_selector("enumerate"), fake(method)], LIMITS, out=tmp_path)
     [found] = answer.disagreements
     assert (found.kind, found.methods, found.instance) == (kind, methods, INSTANCES[0].name)
     small = read_instance(found.file)
@@ -80,12 +84,14 @@ def test_a_lie_is_found_and_shrunk(lie, kind, methods, tmp_path):
     assert small.n_servers <= 2
 
 
-def test_a_method_that_is_wrong_about_one_kind_of_topic_only_is_shrunk_to_such_a_topic(tmp_path):
-    made = map(random_instance, range(1000))
+def test_the_instance_is_shrunk_to_the_kind_of_topic_that_shows_the_fault(tmp_path):
+    candidates = map(random_instance, range(1000))
     instance = next(
-        one for one in made if one.n_servers >= 3 and one.n_servers**one.n_clients < 5000 and _odd(one).any()
+        one for one in candidates if one.n_servers >= 3 and one.n_servers**one.n_clients < 5000 and _odd(one).any()
     )
-    answer = cross_check([instance], [select("enumerate"), fake("wrong_for_lone_publishers")], LIMITS, out=tmp_path)
+    answer = cross_check(
+        [instance], [parse_selector("enumerate"), fake("wrong_for_lone_publishers")], LIMITS, out=tmp_path
+    )
     [found] = answer.disagreements
     small = read_instance(found.file)
     assert (small.n_topics, small.n_servers) == (1, 2)
@@ -97,7 +103,7 @@ def _odd(instance):
     return (instance.publishers.sizes == 1) & (instance.subscribers.sizes >= 3)
 
 
-def test_the_default_is_every_exact_method_that_is_here_on_every_shape():
+def test_the_default_is_every_available_exact_method_on_every_shape():
     selectors, absent = exact_methods()
     exact = {name for name, method in METHODS.items() if method.proves == "optimality"}
     assert exact == {selector.method.name for selector in selectors if selector.method.name in exact} | absent.keys()

@@ -1,4 +1,4 @@
-"""What holds for every method in the registry; a new one is tested here without a line of its own."""
+"""Tests of every method in the registry; a new method is tested here without further code."""
 
 import math
 
@@ -8,24 +8,24 @@ import pytest
 from relocbench.instances.evaluation import evaluate
 from relocbench.instances.generators.families import FAMILIES
 from relocbench.runs.methods import METHODS
-from relocbench.runs.selectors import select
+from relocbench.runs.selectors import parse_selector
 from relocbench.runs.solve import solve
 from tests.samples import KINDS, enumerable_instance, random_instance
 
-# A method that searches until the time is up is given a number of steps instead, so that runs can be compared.
+# Annealing gets a number of moves instead of a time limit, so that runs are reproducible.
 SELECTORS = [f"{name}[moves=3000]" if name == "anneal" else name for name in METHODS if not METHODS[name].unavailable()]
-# Where a method that proves optimality must come to its end: what enumeration can take as well.
-FEW = 5000
-# Where a method that bounds at any size does so too.
-VERY_FEW = 200
+# Methods that prove optimality are tested on instances with at most so many assignments.
+MAX_ASSIGNMENTS = 5000
+# Methods that prove a bound are tested on instances with at most so many assignments.
+MAX_ASSIGNMENTS_FOR_BOUND = 200
 
 
 def instance_for(selector, seed):
-    """A random instance; for exact methods a small one of the same kind."""
-    proves = select(selector).method.proves
+    """Return a random instance; for exact methods a small one of the same kind."""
+    proves = parse_selector(selector).method.proves
     if proves == "nothing":
         return random_instance(seed)
-    return enumerable_instance(seed, FEW if proves == "optimality" else VERY_FEW)
+    return enumerable_instance(seed, MAX_ASSIGNMENTS if proves == "optimality" else MAX_ASSIGNMENTS_FOR_BOUND)
 
 
 @pytest.mark.parametrize("selector", SELECTORS)
@@ -42,7 +42,7 @@ def test_homes_are_valid_on_every_kind_of_instance(selector, seed):
 
 @pytest.mark.parametrize("selector", SELECTORS)
 def test_the_same_seed_gives_the_same_homes(selector):
-    if select(selector).method.proves == "nothing":
+    if parse_selector(selector).method.proves == "nothing":
         instance = FAMILIES["paper"].cells({"sigma": 5})[0].build(0)
     else:
         instance = FAMILIES["tiny"].cells({"regime": "scarce", "shape": "roles"})[0].build(1)
@@ -51,18 +51,18 @@ def test_the_same_seed_gives_the_same_homes(selector):
 
 
 @pytest.mark.parametrize("selector", SELECTORS)
-def test_an_instance_with_one_server_or_one_client_is_no_problem(selector):
+def test_instances_with_one_server_or_one_client_are_solved(selector):
     for seed in range(400):
         instance = random_instance(seed)
         one = instance.n_servers == 1 or instance.n_clients == 1
-        if one and instance.n_servers**instance.n_clients <= FEW:
+        if one and instance.n_servers**instance.n_clients <= MAX_ASSIGNMENTS:
             home = solve(instance, selector, seed=0, time_limit=10).solution.home
             assert np.isin(home, np.arange(instance.n_servers)).all()
             if seed > 100:
                 break
 
 
-def test_a_start_is_run_first_and_never_made_worse():
+def test_a_start_is_solved_first_and_the_result_is_not_worse():
     instance = FAMILIES["paper"].cells({"sigma": 5})[0].build(0)
     start = solve(instance, "reloc[relation=exact]", seed=0).evaluation.objective
     result = solve(instance, "anneal[start=reloc[relation=exact],moves=2000]", seed=0)

@@ -2,7 +2,7 @@ import pytest
 
 from relocbench.instances.errors import InputError
 from relocbench.runs.methods import METHODS
-from relocbench.runs.selectors import select, select_many
+from relocbench.runs.selectors import parse_selector, parse_selectors
 
 NAMES = ", ".join(METHODS)
 
@@ -18,11 +18,11 @@ NAMES = ", ".join(METHODS)
         ("anneal[start=anneal[start=otos]]", {}, "anneal[start=otos]"),
     ],
 )
-def test_selectors_are_read_and_written(text, settings, start):
-    selector = select(text)
+def test_selectors_are_parsed_and_written(text, settings, start):
+    selector = parse_selector(text)
     assert dict(selector.settings) == settings
     assert (None if selector.start is None else str(selector.start)) == start
-    assert str(select(str(selector))) == str(selector)
+    assert str(parse_selector(str(selector))) == str(selector)
 
 
 @pytest.mark.parametrize(
@@ -42,9 +42,9 @@ def test_selectors_are_read_and_written(text, settings, start):
         ("anneal[start=relocc]", f"method: expected one of {NAMES}, got 'relocc'"),
     ],
 )
-def test_wrong_selectors_are_refused_by_parameter(text, problem):
+def test_errors_of_selectors_name_the_parameter(text, problem):
     with pytest.raises(InputError) as caught:
-        select(text)
+        parse_selector(text)
     assert str(caught.value) == problem
 
 
@@ -55,7 +55,7 @@ def test_every_parameter_has_a_type_and_a_default():
             assert spec.annotation is not spec.empty, (method.name, name)
 
 
-def test_a_list_of_selectors_is_split_outside_brackets_and_names_each_once():
-    chosen = select_many(["nearest,anneal[start=reloc[k=8,cooperation=topic],moves=10]", "nearest"])
+def test_a_list_of_selectors_is_split_outside_brackets_and_has_no_repetitions():
+    chosen = parse_selectors(["nearest,anneal[start=reloc[k=8,cooperation=topic],moves=10]", "nearest"])
     assert [selector.method.name for selector in chosen] == ["nearest", "anneal"]
     assert str(chosen[1].start) == "reloc[cooperation=topic,k=8]"

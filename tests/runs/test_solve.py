@@ -9,7 +9,7 @@ from relocbench.runs.methods import METHODS
 # Counts the compiled versions of all kernels after the warm-up and after real runs.
 SCRIPT = """
 import sys
-from relocbench.runs.selectors import select
+from relocbench.runs.selectors import parse_selector
 from relocbench.runs.solve import solve, warm_up
 from relocbench.instances.generators.families import FAMILIES
 
@@ -24,9 +24,9 @@ def compiled():
 
 selector = sys.argv[1]
 instances = [cell.build(0) for cell in FAMILIES["tiny"].cells({"regime": "scarce"})]
-if select(selector).method.proves == "nothing":
+if parse_selector(selector).method.proves == "nothing":
     instances.append(FAMILIES["paper"].cells({"sigma": 5})[0].build(0))
-warm_up(str(select(selector)))
+warm_up(str(parse_selector(selector)))
 before = compiled()
 for instance in instances:
     solve(instance, selector, time_limit=0.05)

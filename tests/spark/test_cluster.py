@@ -11,7 +11,7 @@ from relocbench.instances.files.instance_parquet import write_rows
 from relocbench.instances.generators.generate import generate
 from relocbench.instances.instance_source import instance_files, read_instance
 from relocbench.runs.run_store import Store, read
-from relocbench.runs.selectors import select
+from relocbench.runs.selectors import parse_selector
 from relocbench.runs.sweep import Limits, Task, sweep
 from relocbench.spark.compare_local import compare
 from tests.spark.standalone import kill, standalone, wait_until
@@ -79,7 +79,7 @@ def family(begin, tmp_path_factory):
 @pytest.fixture(scope="module")
 def local_rows(family, tmp_path_factory):
     instances = [read_instance(file) for file in instance_files(family)]
-    tasks = [Task(instance, select("nearest"), seed) for instance in instances for seed in SEEDS]
+    tasks = [Task(instance, parse_selector("nearest"), seed) for instance in instances for seed in SEEDS]
     store = Store(tmp_path_factory.mktemp("local"))
     list(sweep(tasks, store, LIMITS, jobs=2))
     return timeless(store.folder)

@@ -5,14 +5,14 @@ import contextlib
 from relocbench.reports.study.runner import Design, run
 from relocbench.reports.study.subjects import of_family
 from relocbench.runs.run_store import read
-from relocbench.runs.selectors import select
+from relocbench.runs.selectors import parse_selector
 from relocbench.runs.sweep import Limits
 
 
 def test_a_study_on_spark_has_the_rows_of_one_here(spark, tmp_path):
     subjects = of_family("tiny", [1], {"regime": "scarce", "shape": "plain"})
     designs = {
-        where: Design([select("nearest")], [0, 1], Limits(20.0), 20.0, session=session)
+        where: Design([parse_selector("nearest")], [0, 1], Limits(20.0), 20.0, session=session)
         for where, session in (("there", lambda: contextlib.nullcontext(spark)), ("here", None))
     }
     results = {where: run(subjects, design, tmp_path / where) for where, design in designs.items()}

@@ -8,7 +8,7 @@ from relocbench.cli import main
 from relocbench.instances.generators.families import FAMILIES
 from relocbench.instances.instance_source import write_instance
 from relocbench.runs.run_store import Store, read
-from relocbench.runs.selectors import select
+from relocbench.runs.selectors import parse_selector
 from relocbench.runs.sweep import Limits, Task
 from relocbench.runs.sweep import sweep as sweep_here
 from relocbench.spark.sweep import missing, sweep
@@ -35,7 +35,7 @@ def written(folder):
 
 
 def test_rows_are_those_of_a_local_sweep(spark, tmp_path):
-    selectors = [select("random"), select("enumerate"), fake("crashes")]
+    selectors = [parse_selector("random"), parse_selector("enumerate"), fake("crashes")]
     tasks = [Task(instance, selector, 1) for instance in INSTANCES for selector in selectors]
     assert sweep(spark, tasks, Store(tmp_path / "there"), LIMITS) == []
     list(sweep_here(tasks, Store(tmp_path / "here"), LIMITS))
@@ -45,7 +45,7 @@ def test_rows_are_those_of_a_local_sweep(spark, tmp_path):
 
 def test_local_and_spark_go_on_where_the_other_stopped(spark, tmp_path):
     store = Store(tmp_path)
-    tasks = [Task(instance, select("nearest"), seed) for instance in INSTANCES for seed in range(2)]
+    tasks = [Task(instance, parse_selector("nearest"), seed) for instance in INSTANCES for seed in range(2)]
     list(sweep_here(tasks[:2], store, LIMITS))
     first = written(tmp_path)
     # What a kill in mid-write leaves: a part, and on some disks a file without content.
@@ -63,7 +63,7 @@ def test_local_and_spark_go_on_where_the_other_stopped(spark, tmp_path):
 
 def test_a_run_that_leaves_no_row_costs_no_other(spark, tmp_path):
     store = Store(tmp_path)
-    tasks = [Task(instance, select("nearest")) for instance in INSTANCES]
+    tasks = [Task(instance, parse_selector("nearest")) for instance in INSTANCES]
     damaged = tmp_path / "instances" / f"{INSTANCES[0].hash}.parquet"
     damaged.parent.mkdir()
     damaged.write_bytes(b"no Parquet")

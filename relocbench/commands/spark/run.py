@@ -40,14 +40,14 @@ def run(
     from relocbench.instances.instance_source import read_all
     from relocbench.runs.isolation.supervisor import GIB
     from relocbench.runs.run_store import Store
-    from relocbench.runs.selectors import refuse_absent, select_many
+    from relocbench.runs.selectors import parse_selectors, require_available
     from relocbench.runs.sweep import Limits, Task
     from relocbench.spark.sweep import missing, sweep
 
-    selectors = select_many(method)
+    selectors = parse_selectors(method)
     if not selectors:
         raise InputError("--methods", "expected at least one")
-    refuse_absent(selectors)
+    require_available(selectors)
     limits = Limits(time_limit, round(memory_limit * GIB))
     seeds = read_seeds("--seeds", seed) or [0]
     tasks = [Task(one, selector, n) for one in read_all(instances) for selector in selectors for n in seeds]

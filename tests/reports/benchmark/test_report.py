@@ -50,7 +50,7 @@ def test_a_wrong_answer_is_the_first_thing_the_page_says(chromium, tmp_path):
     rows = [*race(), row("cpsat", objective=13.0)]
     chromium.open(drawn(rows, tmp_path).page)
     assert chromium.texts(".warning")[0].startswith("This benchmark has a wrong answer in it.")
-    assert "cpsat calls 13.0 optimal" in chromium.texts(".warning + ul li")[0]
+    assert "cpsat claims that 13.0 is optimal" in chromium.texts(".warning + ul li")[0]
     assert chromium.evaluate("document.querySelector('main').children[1].className") == "warning"
 
 

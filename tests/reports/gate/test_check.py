@@ -14,7 +14,7 @@ from relocbench.reports.gate.baseline import SHIPPED, read_baseline, write_basel
 from relocbench.reports.gate.baseline_update import update
 from relocbench.reports.gate.check import check
 from relocbench.reports.gate.comparison import Rule
-from relocbench.runs.selectors import find_method
+from relocbench.runs.selectors import as_selector
 from relocbench.runs.solve import solve
 from tests.instances.files.bad_files import run_command
 from tests.reports.gate import heuristics
@@ -72,7 +72,7 @@ def test_the_smallest_instance_shows_the_regression_and_nothing_else(baseline, t
     assert (small.n_clients, small.n_servers, small.n_topics) == (4, 2, 1)
     before = read_solution(file.with_suffix(".before.json"), small)
     assert evaluate(small, before.home).objective == pytest.approx(before.objective)
-    now = solve(small, find_method(mine("bad_for_crowds"))).evaluation.objective
+    now = solve(small, as_selector(mine("bad_for_crowds"))).evaluation.objective
     assert now > before.objective * 1.05
 
 
@@ -80,7 +80,7 @@ def test_the_smallest_instance_shows_the_regression_and_nothing_else(baseline, t
     ("name", "error", "seeds", "shrink_seconds"),
     [
         ("forgets_one", "InputError: home: expected 6 servers, one per client, got 5", range(5), 60),
-        ("dies", "the process ended with exit code 3 without an answer", [1], 0),
+        ("dies", "the process exited with code 3 before it returned a result", [1], 0),
     ],
 )
 def test_an_invalid_or_missing_assignment_fails_and_is_shown(baseline, tmp_path, name, error, seeds, shrink_seconds):
@@ -166,7 +166,7 @@ def test_a_baseline_is_not_made_of_failures(tmp_path):
     ("arguments", "complaint"),
     [
         (("--method", "nobody"), "method: expected one of random, nearest"),
-        (("--method", "none.py:f"), "method none.py:f: expected a Python file, there is none"),
+        (("--method", "none.py:f"), "method none.py:f: expected a Python file, the file does not exist"),
         (("--method", "otos"), "baseline.json: has no costs of otos; --update-baseline adds them"),
         (("--against", "nobody"), "baseline.json: has no costs of nobody"),
         (("--instances", "x-*"), "instances: expected a pattern of instances that baseline.json has, got 'x-*'"),

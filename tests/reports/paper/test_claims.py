@@ -114,7 +114,7 @@ def test_a_claim_about_values_that_are_not_there_is_not_tested():
 
 @pytest.mark.parametrize("k", CLUSTERS)
 def test_selectors_are_written_as_the_store_writes_them(k):
-    from relocbench.runs.selectors import select
+    from relocbench.runs.selectors import parse_selector
 
     for reading in READINGS:
-        assert str(select(reloc(reading, k))) == reloc(reading, k)
+        assert str(parse_selector(reloc(reading, k))) == reloc(reading, k)
