@@ -1,4 +1,4 @@
-"""What a run says, held against the evaluator."""
+"""The outcome of a run, with every claim of the method verified by the evaluator."""
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
@@ -12,37 +12,47 @@ from relocbench.instances.errors import InputError
 from relocbench.instances.evaluation import Evaluation, checked_home, evaluate
 from relocbench.instances.evaluation_exact import evaluate_exact
 from relocbench.instances.files.solution_file import STATUSES
+from relocbench.instances.gap import excess
+from relocbench.instances.gap import gap as gap
 from relocbench.instances.instance import Instance
 from relocbench.instances.kernels.ragged import IntArray
 
+# For modules that do not import relocbench.instances.gap yet.
+above = excess
 Point = tuple[float, float, float]
-# refused: the method does not take such an instance or setting. claim: what it says is not so. raised: an exception.
-# died: the process ended without an answer. stopped: it had to be ended at a limit.
+# refused: the method does not support the instance or a setting.
+# claim: a claim of the method is false.
+# raised: the method raised an exception.
+# died: the process ended without a result.
+# stopped: the process was killed at a limit.
 Failure = Literal["refused", "claim", "raised", "died", "stopped"]
 
 
 @dataclass(frozen=True, eq=False)
 class Outcome:
-    """One run, verified.
+    """The verified outcome of one run.
 
     Attributes
     ----------
     status
-        ``optimal feasible time_limit memory_limit error``.
+        ``optimal``, ``feasible``, ``time_limit``, ``memory_limit`` or ``error``.
     home
-        The best homes known; None where the run ended before it told any.
-    evaluation, objective
-        What they cost; the objective is the exact one, rounded once, where a bound is compared with it.
+        The best homes known; None if the run ended before it reported any.
+    evaluation
+        The cost of the homes and the loads of the servers.
+    objective
+        ``ΣD`` of the homes. Where the run claims a bound, it is the exact value rounded once, because the two are
+        compared.
     bound
-        The lower bound claimed; ``-inf`` without one.
+        The lower bound that the method claims; ``-inf`` without one.
     trace, facts
         As in :class:`instances.solution.Solution`.
     seconds, cpu_seconds
-        Of the method; loading and compiling do not count.
+        Time of the method, without loading and compiling.
     peak_memory
-        Bytes resident, of the process and its children.
+        Resident bytes of the process and its children.
     failure, error
-        What kind of failure, and one line that says more; None where all went well.
+        The kind of failure, and one line that describes it; None if the run succeeded.
     """
 
     status: str
@@ -70,28 +80,43 @@ def verified(
     error: str | None = None,
     **measured: Any,
 ) -> Outcome:
-    """Return the outcome of a run; a claim that does not hold makes it an error that names the two numbers."""
+    """Verify what a run has reported.
+
+    Parameters
+    ----------
+    instance
+        The problem.
+    status, home, bound, trace, failure, error
+        What the run reported, as in :class:`Outcome`.
+    **measured
+        The other fields of :class:`Outcome`.
+
+    Returns
+    -------
+    Outcome
+        The outcome. A false claim turns it into an error that names the two numbers which contradict each other.
+    """
     points = tuple(trace)
-    evaluation, objective, homes, complaint = None, None, None, None
-    # A process that was stopped has told its bound only on the way.
+    evaluation, objective, homes, false_claim = None, None, None, None
+    # A run that was killed has reported its bound only in the progress points.
     bound = max([bound, *(point[2] for point in points)], key=lambda value: -math.inf if math.isnan(value) else value)
     if home is not None:
         try:
             homes = checked_home(instance, np.asarray(home))
         except InputError as problem:
-            complaint = str(problem)
+            false_claim = str(problem)
     if homes is not None:
         evaluation = evaluate(instance, homes)
-        proves = bound > -math.inf
-        objective = float(evaluate_exact(instance, homes).objective) if proves else evaluation.objective
-        complaint = _complaint(status, objective, bound, points)
+        has_bound = bound > -math.inf
+        objective = float(evaluate_exact(instance, homes).objective) if has_bound else evaluation.objective
+        false_claim = _false_claim(status, objective, bound, points)
     elif math.isnan(bound) or bound == math.inf:
-        complaint = f"claims the bound {bound}"
+        false_claim = f"claims the bound {bound}"
     if status not in STATUSES:
-        complaint = complaint or f"ended as {status!r}, which is none of {', '.join(STATUSES)}"
-    if complaint is not None:
+        false_claim = false_claim or f"returned the status {status!r}, expected {', '.join(STATUSES)}"
+    if false_claim is not None:
         status, failure = "error", "claim"
-        error = complaint if error is None else f"{complaint} ({error})"
+        error = false_claim if error is None else f"{false_claim} ({error})"
     return Outcome(
         status=status,
         home=homes,
@@ -105,28 +130,13 @@ def verified(
     )
 
 
-def _complaint(status: str, objective: float, bound: float, points: Sequence[Point]) -> str | None:
+def _false_claim(status: str, objective: float, bound: float, points: Sequence[Point]) -> str | None:
+    """Return the first claim that the objective of the homes refutes."""
     if math.isnan(bound) or bound > objective + slack(objective):
-        return f"claims the bound {bound!r}, its own homes cost {objective!r}"
+        return f"claims the bound {bound!r}, but its own homes cost {objective!r}"
     if status == "optimal" and bound < objective - slack(objective):
-        return f"claims to be optimal with the bound {bound!r}, its homes cost {objective!r}"
+        return f"claims to be optimal with the bound {bound!r}, but its homes cost {objective!r}"
     best = min((point[1] for point in points), default=math.inf)
     if best < objective - slack(objective):
-        return f"reported the incumbent {best!r}, its homes cost {objective!r}"
+        return f"reported the incumbent {best!r}, but its homes cost {objective!r}"
     return None
-
-
-def gap(objective: float | None, bound: float | None) -> float | None:
-    """Return ``(objective - bound) / objective``, 0 where both are 0; None where one of them is not known."""
-    if objective is None or bound is None:
-        return None
-    if objective <= bound:
-        return 0.0
-    return (objective - bound) / objective if objective > 0 else math.inf
-
-
-def above(cost: float, proved: float) -> float | None:
-    """Return ``cost / proved - 1``, how far homes are above what is proved; None where that is 0 and they cost more."""
-    if proved > 0:
-        return max(0.0, cost / proved - 1)
-    return 0.0 if cost == proved else None

@@ -1,4 +1,7 @@
-"""Runs as rows, and the folder that keeps them: one small Parquet file each, so that nothing finished is ever lost."""
+"""The run store: a folder with one small Parquet file per finished run, so that no finished run is lost.
+
+:class:`Row` defines what a file contains.
+"""
 
 import functools
 import hashlib
@@ -7,7 +10,8 @@ import math
 from collections.abc import Iterable
 from dataclasses import dataclass, field, fields
 from pathlib import Path
-from typing import Any
+from types import UnionType
+from typing import Any, get_args, get_type_hints
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -15,53 +19,27 @@ import pyarrow.parquet as pq
 from relocbench.instances.errors import InputError, reason, shown
 from relocbench.instances.evaluation import mean_distance, use
 from relocbench.instances.files.atomic_write import written_whole
+from relocbench.instances.gap import gap
 from relocbench.instances.instance import Instance
 from relocbench.runs.environment import information
-from relocbench.runs.outcome import Outcome, gap
+from relocbench.runs.outcome import Outcome, Point
 
 FORMAT = "relocbench-run/1"
-POINT = pa.struct([("seconds", pa.float64()), ("incumbent", pa.float64()), ("bound", pa.float64())])
-SCHEMA = pa.schema(
-    [
-        pa.field("format", pa.string(), nullable=False),
-        pa.field("instance", pa.string(), nullable=False),  # its name
-        pa.field("hash", pa.string(), nullable=False),
-        pa.field("parameters", pa.string(), nullable=False),  # JSON
-        pa.field("clients", pa.int64(), nullable=False),
-        pa.field("servers", pa.int64(), nullable=False),
-        pa.field("topics", pa.int64(), nullable=False),
-        pa.field("selector", pa.string(), nullable=False),
-        pa.field("seed", pa.int64(), nullable=False),
-        pa.field("time_limit", pa.float64(), nullable=False),  # seconds
-        pa.field("memory_limit", pa.int64(), nullable=False),  # bytes
-        pa.field("status", pa.string(), nullable=False),
-        pa.field("failure", pa.string()),
-        pa.field("error", pa.string()),
-        pa.field("objective", pa.float64()),
-        pa.field("y", pa.float64()),
-        pa.field("y1", pa.float64()),
-        pa.field("y2", pa.float64()),
-        pa.field("bound", pa.float64()),
-        pa.field("gap", pa.float64()),
-        pa.field("seconds", pa.float64(), nullable=False),
-        pa.field("cpu_seconds", pa.float64(), nullable=False),
-        pa.field("peak_memory", pa.int64(), nullable=False),  # bytes
-        pa.field("least_theta", pa.float64()),
-        pa.field("most_storage_use", pa.float64()),
-        pa.field("most_compute_use", pa.float64()),
-        pa.field("mean_distance", pa.float64()),  # km from a client to its home
-        pa.field("home", pa.list_(pa.int32())),
-        pa.field("trace", pa.list_(POINT), nullable=False),
-        pa.field("facts", pa.map_(pa.string(), pa.float64()), nullable=False),
-        pa.field("log", pa.string()),  # within the store's folder
-        pa.field("versions", pa.map_(pa.string(), pa.string()), nullable=False),
-    ]
-)
 
 
 @dataclass(frozen=True)
 class Run:
-    """What is run: an instance, a method, a seed and limits (seconds, bytes)."""
+    """What identifies a run.
+
+    Attributes
+    ----------
+    hash
+        Content hash of the instance.
+    selector, seed
+        The method with its settings, and the seed.
+    time_limit, memory_limit
+        Seconds and bytes.
+    """
 
     hash: str
     selector: str
@@ -71,14 +49,61 @@ class Run:
 
     @property
     def digest(self) -> str:
-        """What the run's files are called."""
+        """The name of the run's files, without suffix."""
         key = [self.hash, self.selector, self.seed, float(self.time_limit), self.memory_limit]
         return hashlib.sha256(json.dumps(key).encode()).hexdigest()[:32]
 
 
 @dataclass(frozen=True, kw_only=True)
 class Row:
-    """One run and what came of it; a field is None where it has no value. ``SCHEMA`` says what the units are."""
+    """One run and its outcome: the definition of a row of the run store.
+
+    ``SCHEMA`` has the column ``format`` (always ``FORMAT``) and then one column per field of this class, in this order.
+    A field whose type includes None is a column with missing values. Delays are in ms.
+
+    Attributes
+    ----------
+    instance, hash
+        Name and content hash of the instance.
+    parameters
+        The parameters that the instance was generated with, as JSON.
+    clients, servers, topics
+        The sizes of the instance.
+    selector, seed
+        The method with its settings, and the seed.
+    time_limit, memory_limit
+        Seconds and bytes.
+    status, failure, error
+        As in :class:`runs.outcome.Outcome`.
+    objective
+        ``ΣD`` of the homes; missing without homes, like every field below that depends on them.
+    y, y1, y2
+        Mean delay ``Y = Y1 + Y2``.
+    bound
+        The lower bound that the method claims.
+    gap
+        ``(objective - bound) / objective``.
+    seconds, cpu_seconds
+        Time of the method, without loading and compiling.
+    peak_memory
+        Resident bytes of the process and its children.
+    least_theta
+        The smallest ``θ`` of all servers.
+    most_storage_use, most_compute_use
+        The largest load of a server as a share of its capacity.
+    mean_distance
+        Mean distance between a client and its home, in km.
+    home
+        One server per client.
+    trace
+        Progress as (seconds, incumbent, bound).
+    facts
+        What the method reports about its own work, such as the size of its model.
+    log
+        The log file, relative to the folder of the store.
+    versions
+        Versions and hardware, from :func:`runs.environment.information`.
+    """
 
     instance: str
     hash: str
@@ -107,24 +132,63 @@ class Row:
     most_compute_use: float | None = None
     mean_distance: float | None = None
     home: list[int] | None = None
-    trace: list[tuple[float, float, float]] = field(default_factory=list)
+    trace: list[Point] = field(default_factory=list)
     facts: dict[str, float] = field(default_factory=dict)
     log: str | None = None
     versions: dict[str, str] = field(default_factory=dict)
 
     @property
     def run(self) -> Run:
-        """What was run."""
+        """What identifies the run."""
         return Run(self.hash, self.selector, self.seed, self.time_limit, self.memory_limit)
 
 
+POINT = pa.struct([("seconds", pa.float64()), ("incumbent", pa.float64()), ("bound", pa.float64())])
+# The Arrow type for each type of a field of Row.
+ARROW_TYPES = {
+    str: pa.string(),
+    int: pa.int64(),
+    float: pa.float64(),
+    list[int]: pa.list_(pa.int32()),
+    list[Point]: pa.list_(POINT),
+    dict[str, float]: pa.map_(pa.string(), pa.float64()),
+    dict[str, str]: pa.map_(pa.string(), pa.string()),
+}
+
+
+def _column(name: str, annotation: Any) -> pa.Field:
+    """Return the column for a field of a row; ``X | None`` becomes a nullable column."""
+    options = get_args(annotation) if isinstance(annotation, UnionType) else (annotation,)
+    return pa.field(name, ARROW_TYPES[options[0]], nullable=type(None) in options)
+
+
+SCHEMA = pa.schema([_column("format", str), *(_column(*item) for item in get_type_hints(Row).items())])
+
+
 def row_of(instance: Instance, run: Run, outcome: Outcome, log: str | None = None) -> Row:
-    """Return a run's outcome as a row."""
-    told: dict[str, Any] = {}
+    """Return the row for a run and its outcome.
+
+    Parameters
+    ----------
+    instance
+        The problem.
+    run
+        What identifies the run.
+    outcome
+        Its verified outcome.
+    log
+        The log file, relative to the folder of the store.
+
+    Returns
+    -------
+    Row
+        The row.
+    """
+    costs: dict[str, Any] = {}
     bound = outcome.bound if math.isfinite(outcome.bound) else None
     if outcome.evaluation is not None and outcome.home is not None:
         cost, home = outcome.evaluation, outcome.home
-        told = {
+        costs = {
             "objective": outcome.objective,
             "y": cost.y,
             "y1": cost.y1,
@@ -158,17 +222,24 @@ def row_of(instance: Instance, run: Run, outcome: Outcome, log: str | None = Non
         facts=dict(outcome.facts),
         log=log,
         versions=_versions(),
-        **told,
+        **costs,
     )
 
 
 class Store:
-    """A folder of finished runs; several writers, and one that is killed, do no harm.
+    """A folder of finished runs.
+
+    Several processes may write at the same time. A process that is killed while it writes leaves no incomplete file.
 
     Parameters
     ----------
     folder
-        Holds one Parquet file a run, and their logs below ``logs``. Made when first written to.
+        Contains one Parquet file per run, and their logs in ``logs``. It is created by the first write.
+
+    Raises
+    ------
+    InputError
+        If the path is a file.
     """
 
     def __init__(self, folder: str | Path) -> None:
@@ -177,7 +248,18 @@ class Store:
             raise InputError(str(folder), "expected a folder for runs, got a file")
 
     def find(self, run: Run) -> Row | None:
-        """Return the row of a run, if it is there and can be read."""
+        """Find a run.
+
+        Parameters
+        ----------
+        run
+            What identifies the run.
+
+        Returns
+        -------
+        Row or None
+            Its row; None if the store does not contain it or the file cannot be read.
+        """
         path = self.folder / f"{run.digest}.parquet"
         try:
             found = _read_row(path) if path.exists() else None
@@ -186,34 +268,85 @@ class Store:
         return found if found is not None and found.run == run else None
 
     def finished(self, run: Run, retry_errors: bool) -> Row | None:
-        """Return the row of a run that need not be run again; an error is, where errors are to be retried."""
+        """Find a run that does not have to be run again.
+
+        Parameters
+        ----------
+        run
+            What identifies the run.
+        retry_errors
+            Whether a run that ended in an error has to be run again.
+
+        Returns
+        -------
+        Row or None
+            Its row; None if it has to be run.
+        """
         row = self.find(run)
         return None if row is not None and retry_errors and row.status == "error" else row
 
     def write(self, row: Row) -> None:
-        """Add a row, or replace the one of the same run."""
+        """Add a row, or replace the row of the same run.
+
+        Parameters
+        ----------
+        row
+            The row.
+        """
         with written_whole(self.folder / f"{row.run.digest}.parquet") as temporary:
             pq.write_table(table_of([row]), temporary, compression="zstd")
 
     def log(self, run: Run) -> Path:
-        """Return where a run's log goes."""
+        """Return the path of a run's log.
+
+        Parameters
+        ----------
+        run
+            What identifies the run.
+
+        Returns
+        -------
+        Path
+            The path; the file need not exist.
+        """
         return self.folder / "logs" / f"{run.digest}.log"
 
 
 def table_of(rows: Iterable[Row]) -> pa.Table:
-    """Return rows as a table of ``SCHEMA``."""
+    """Return rows as a table.
+
+    Parameters
+    ----------
+    rows
+        The rows.
+
+    Returns
+    -------
+    pa.Table
+        A table with the schema ``SCHEMA``.
+    """
     return pa.Table.from_pylist(list(map(_columns, rows)), schema=SCHEMA)
 
 
 def read(folder: str | Path) -> tuple[list[Row], list[str]]:
     """Read a store.
 
+    Parameters
+    ----------
+    folder
+        The folder of the store.
+
     Returns
     -------
     rows
-        Every run that can be read, in the order of instance, selector and seed.
+        Every run that can be read, sorted by instance, selector and seed.
     problems
-        For each file that cannot be read one line with its name and why.
+        For each file that cannot be read one line with its name and the reason.
+
+    Raises
+    ------
+    InputError
+        If there is no such folder.
     """
     if not Path(folder).is_dir():
         raise InputError(str(folder), "expected a folder of runs")
@@ -227,6 +360,7 @@ def read(folder: str | Path) -> tuple[list[Row], list[str]]:
 
 
 def _columns(row: Row) -> dict[str, Any]:
+    """Return the values of a row as Arrow takes them: points as structs, mappings as lists of pairs."""
     values = {spec.name: getattr(row, spec.name) for spec in fields(Row)} | {"format": FORMAT}
     values["trace"] = [dict(zip(POINT.names, point, strict=True)) for point in row.trace]
     return values | {name: list(values[name].items()) for name in ("facts", "versions")}
@@ -237,11 +371,11 @@ def _read_row(path: Path) -> Row:
         file = pq.ParquetFile(path)
         names = set(file.schema_arrow.names)
         if "format" not in names:
-            raise InputError(str(path), "expected a run, the column format is missing")
-        table = file.read(use_threads=False)  # for one row they cost more than they bring
-        stated = table.column("format")[0].as_py() if len(table) == 1 else None
-        if stated != FORMAT:
-            raise InputError(str(path), f'expected one row of format "{FORMAT}", got {shown(stated)}')
+            raise InputError(str(path), "expected a file of the run store, the column format is missing")
+        table = file.read(use_threads=False)  # for a single row, threads cost more than they save
+        found = table.column("format")[0].as_py() if len(table) == 1 else None
+        if found != FORMAT:
+            raise InputError(str(path), f'expected one row of format "{FORMAT}", got {shown(found)}')
         table.validate(full=True)
         table = table.select(SCHEMA.names).cast(SCHEMA)
         [values] = table.to_pylist(maps_as_pydicts="strict")

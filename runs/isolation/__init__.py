@@ -1,1 +1,1 @@
-"""Runs in processes of their own, behind hard limits of time and memory."""
+"""Runs of methods in separate processes, with hard limits on time and memory."""

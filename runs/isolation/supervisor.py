@@ -1,41 +1,38 @@
-"""Runs in processes of their own, behind hard limits of time and memory.
+"""Run methods in worker processes, and enforce hard limits on their time and memory.
 
-What happens inside (:mod:`runs.isolation.worker`) can crash, hang, eat memory or print without end: it becomes an
-:class:`Outcome` that says so.
+A method in a worker process (:mod:`runs.isolation.worker`) may crash, hang, use too much memory or print without end.
+Each of these becomes an :class:`runs.outcome.Outcome` that describes it.
 """
 
-import contextlib
-import json
 import os
-import pickle
-import selectors
 import signal
-import socket
-import subprocess
-import sys
 import threading
 import time
-from dataclasses import dataclass, field
+from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from relocbench.instances.errors import InputError, shown
+from relocbench.instances.errors import InputError
 from relocbench.instances.instance import Instance
 from relocbench.instances.solution import Progress
-from relocbench.runs.isolation.usage import Usage, end, has_ended, session_usage
-from relocbench.runs.isolation.worker import LENGTH, Job
-from relocbench.runs.outcome import Failure, Outcome, Point, verified
-from relocbench.runs.selectors import Selector, parse_selector
+from relocbench.runs.isolation.messages import Job, RunRecord
+from relocbench.runs.isolation.usage import Usage, has_ended, session_usage
+from relocbench.runs.isolation.worker_process import WorkerProcess
+from relocbench.runs.outcome import Failure, Outcome, verified
+from relocbench.runs.selectors import Selector, as_selector
 
 GIB = 1 << 30
+# Default memory limit of a run, in bytes.
 MEMORY_LIMIT = 4 * GIB
-# Loading and compiling; the first time on a machine this takes a while.
+# Seconds for loading and compiling a method. The first compilation on a machine takes long.
 STARTUP_LIMIT = 180.0
-# How often a process is looked at: its memory, its log, the clock.
-INTERVAL = 0.1
-LARGEST_LOG = 32 << 20
-MOST_POINTS = 10_000
-THREAD_SETTINGS = (
+# Seconds between two checks of the memory, the log and the time of a process.
+CHECK_INTERVAL = 0.1
+# Bytes after which a log file is truncated.
+MAX_LOG_SIZE = 32 << 20
+# Environment variables that limit the threads of numerical libraries.
+THREAD_VARIABLES = (
     "OMP_NUM_THREADS",
     "OPENBLAS_NUM_THREADS",
     "MKL_NUM_THREADS",
@@ -44,17 +41,29 @@ THREAD_SETTINGS = (
     "NUMEXPR_NUM_THREADS",
     "NUMBA_NUM_THREADS",
 )
-SIGNS_OF_NO_MEMORY = ("bad_alloc", "MemoryError", "out of memory", "cannot allocate memory")
+# Phrases in the output of a dead process that mean that it ran out of memory.
+OUT_OF_MEMORY_PHRASES = ("bad_alloc", "MemoryError", "out of memory", "cannot allocate memory")
 
 
 def grace(time_limit: float) -> float:
-    """Return how long after its time limit a run may still come to its end by itself."""
+    """Return how many seconds after its time limit a run may still end by itself.
+
+    Parameters
+    ----------
+    time_limit
+        The time limit of the run, in seconds.
+
+    Returns
+    -------
+    float
+        Seconds. After them the process is killed.
+    """
     return 5.0 + 0.1 * time_limit
 
 
 def run_isolated(
     instance: Instance,
-    method: str | Selector,
+    method: str | Callable[..., Any] | Selector,
     *,
     seed: int = 0,
     time_limit: float = 60.0,
@@ -63,41 +72,66 @@ def run_isolated(
     on_progress: Progress | None = None,
     stop: threading.Event | None = None,
 ) -> Outcome:
-    """Run a method in a fresh process.
+    """Run a method in a new process.
 
     Parameters
     ----------
     instance, method, seed, time_limit, on_progress
         As in :func:`runs.solve.solve`.
     memory_limit
-        Bytes resident that the process and its children may use together.
+        Resident bytes that the process and its children may use together.
     log
-        File that takes the solver's log and whatever else the process prints; without one the solver is silent.
+        File for the solver's log and everything else that the process prints. Without it the solver prints no log.
     stop
-        When set, the process is killed and the call ends with KeyboardInterrupt.
+        When it is set, the process is killed and KeyboardInterrupt is raised.
+
+    Returns
+    -------
+    Outcome
+        The verified outcome, also if the run failed.
+
+    Raises
+    ------
+    InputError
+        If there is no such method, or the log cannot be written.
+    KeyboardInterrupt
+        If ``stop`` was set.
     """
-    selector = parse_selector(method) if isinstance(method, str) else method
+    selector = as_selector(method)
     with Worker(threads=threads_of(selector), memory_limit=memory_limit, stop=stop) as worker:
         return worker.run(instance, selector, seed=seed, time_limit=time_limit, log=log, on_progress=on_progress)
 
 
 def threads_of(selector: Selector) -> int:
-    """Return how many threads a method uses: as its selector says, or by its own default."""
+    """Return how many threads a method uses.
+
+    Parameters
+    ----------
+    selector
+        The method.
+
+    Returns
+    -------
+    int
+        The setting ``threads`` of the selector, or the method's default; 1 for a method without this parameter.
+    """
     known = selector.method.parameters()
     return int(selector.settings.get("threads", known["threads"].default if "threads" in known else 1))
 
 
 class Worker:
-    """A process that does runs, one after the other, and is replaced by a new one when it had to be killed.
+    """Runs methods, one after the other, in a separate process.
+
+    A process that had to be killed is replaced by a new one at the next run.
 
     Parameters
     ----------
     threads
-        What libraries in the process are told to use.
+        How many threads numerical libraries in the process may use.
     memory_limit, stop
         As in :func:`run_isolated`.
     startup_limit
-        Seconds for loading and compiling, before the clock of a run starts.
+        Seconds for loading and compiling, before the time limit of a run begins.
     """
 
     def __init__(
@@ -108,11 +142,11 @@ class Worker:
         startup_limit: float = STARTUP_LIMIT,
         stop: threading.Event | None = None,
     ) -> None:
-        self._environment = os.environ | dict.fromkeys(THREAD_SETTINGS, str(threads))
+        self._environment = os.environ | dict.fromkeys(THREAD_VARIABLES, str(threads))
         self._memory_limit = memory_limit
         self._startup_limit = startup_limit
         self._stop = stop
-        self._process: _Process | None = None
+        self._process: WorkerProcess | None = None
 
     def __enter__(self) -> "Worker":
         return self
@@ -136,7 +170,25 @@ class Worker:
         log: Path | None = None,
         on_progress: Progress | None = None,
     ) -> Outcome:
-        """Run a method; the arguments are those of :func:`run_isolated`."""
+        """Run a method.
+
+        Parameters
+        ----------
+        instance, selector, seed, time_limit, log, on_progress
+            As in :func:`run_isolated`.
+
+        Returns
+        -------
+        Outcome
+            The verified outcome, also if the run failed.
+
+        Raises
+        ------
+        InputError
+            If the log cannot be written.
+        KeyboardInterrupt
+            If ``stop`` was set.
+        """
         if log is not None:
             try:
                 log.parent.mkdir(parents=True, exist_ok=True)
@@ -146,247 +198,149 @@ class Worker:
         job = Job(instance, selector, seed, time_limit, log is not None, str(log or os.devnull))
         try:
             if self._process is None:
-                self._process = _Process(self._environment, self._memory_limit, job.output)
-            heard = _Heard(on_progress)
-            return self._outcome(job, heard, self._watch(self._process, job, heard))
+                self._process = WorkerProcess(self._environment, self._memory_limit, job.output)
+            record = RunRecord(on_progress)
+            return self._outcome(job, record, self._watch(self._process, job, record))
         except BaseException:
-            self.close()  # it is in the middle of something
+            self.close()  # the process is still busy with the run and cannot take another
             raise
 
-    def _watch(self, process: "_Process", job: Job, heard: "_Heard") -> "_Stop | None":
-        """Listen until there is an answer; return why the process has to end, if it does."""
+    def _watch(self, process: WorkerProcess, job: Job, record: RunRecord) -> "_Abort | None":
+        """Record the messages of a run until its final message; return why the run must be aborted, if it must."""
         deadline = time.perf_counter() + self._startup_limit
-        if (problem := process.send(job, self._startup_limit)) is not None:
-            return problem
-        looked = 0.0
-        while heard.answer is None:
-            open_ = process.listen(heard, INTERVAL)
+        try:
+            process.send(job, self._startup_limit)
+        except TimeoutError:
+            return _Abort("stopped", "error", f"did not start within {self._startup_limit:g} s; killed")
+        except OSError:
+            return _Abort("died")
+        last_check = 0.0
+        while True:
+            lines = process.receive(CHECK_INTERVAL)
+            for line in lines or ():
+                record.add(line)
             now = time.perf_counter()
-            if heard.unreadable is not None:
-                return _Stop("raised", "error", heard.unreadable)
-            if heard.answer is not None:
-                break
-            if not open_ or has_ended(process.id):
-                process.listen_to_the_end(heard)
-                return None if heard.answer is not None else _Stop("died", "error", "")
+            if record.invalid is not None:
+                return _Abort("raised", "error", record.invalid)
+            if record.answer is not None:
+                return None
+            if lines is None or has_ended(process.id):
+                return None if _receive_answer(process, record) else _Abort("died")
             if self._stop is not None and self._stop.is_set():
                 raise KeyboardInterrupt
-            if heard.ready_at is not None:
-                deadline = heard.ready_at + job.time_limit + grace(job.time_limit)
+            if record.ready_at is not None:
+                deadline = record.ready_at + job.time_limit + grace(job.time_limit)
             if now > deadline:
-                if heard.ready_at is None:
-                    return _Stop("stopped", "error", f"was not ready to run after {self._startup_limit:g} s; killed")
-                late = (
-                    f"did not stop at its time limit of {job.time_limit:g} s; killed after {now - heard.ready_at:.1f} s"
-                )
-                return _Stop("stopped", "time_limit", late)
-            if now - looked >= INTERVAL:
-                looked = now
-                heard.usage = _larger(heard.usage, session_usage(process.id))
-                if heard.usage.memory > self._memory_limit:
-                    used = f"used {heard.usage.memory / GIB:.2f} GiB, the limit is {self._memory_limit / GIB:g}; killed"
-                    return _Stop("stopped", "memory_limit", used)
-                _cut(job.output)
-        return None
+                return self._timeout(job, record, now)
+            if now - last_check >= CHECK_INTERVAL:
+                last_check = now
+                record.usage = _maximum(record.usage, session_usage(process.id))
+                if record.usage.memory > self._memory_limit:
+                    used, limit = record.usage.memory / GIB, self._memory_limit / GIB
+                    return _Abort("stopped", "memory_limit", f"used {used:.2f} GiB, the limit is {limit:g} GiB; killed")
+                _truncate_log(job.output)
 
-    def _outcome(self, job: Job, heard: "_Heard", stop: "_Stop | None") -> Outcome:
+    def _timeout(self, job: Job, record: RunRecord, now: float) -> "_Abort":
+        if record.ready_at is None:
+            return _Abort("stopped", "error", f"was not ready to run after {self._startup_limit:g} s; killed")
+        seconds = now - record.ready_at
+        error = f"did not stop at its time limit of {job.time_limit:g} s; killed after {seconds:.1f} s"
+        return _Abort("stopped", "time_limit", error)
+
+    def _outcome(self, job: Job, record: RunRecord, abort: "_Abort | None") -> Outcome:
+        """Return the outcome of a run that has ended; end the process if the run is aborted."""
         status, failure, error = "error", None, None
-        answer = heard.answer or {}
-        cpu = answer.get("cpu", heard.usage.cpu)
-        seconds = answer.get("seconds", time.perf_counter() - (heard.ready_at or heard.begin))
-        if stop is not None:
+        answer = record.answer or {}
+        cpu = answer.get("cpu", record.usage.cpu)
+        seconds = answer.get("seconds", time.perf_counter() - (record.ready_at or record.begin))
+        if abort is not None:
             assert self._process is not None
-            code, spent = self._process.end()
+            code, cpu_of_process = self._process.end()
             self._process = None
-            cpu = max(cpu, spent)
-            failure, status, error = stop.failure, stop.status, stop.error
+            cpu = max(cpu, cpu_of_process)
+            failure, status, error = abort.failure, abort.status, abort.error
             if failure == "died":
-                status, error = self._last_words(code, job, heard)
-        elif heard.failed:
+                status, error = self._exit_diagnosis(code, job, record)
+        elif record.failed:
             failure, error = answer["kind"], answer["message"]
             if answer["kind"] == "memory":
                 status, failure = "memory_limit", "raised"
                 error = f"ran out of memory, the limit is {self._memory_limit / GIB:g} GiB"
         else:
             status = answer["status"]
-        _cut(job.output)
+        _truncate_log(job.output)
         return verified(
             job.instance,
             status=status,
-            home=answer.get("home", heard.home),
+            home=answer.get("home", record.home),
             bound=answer.get("bound", float("-inf")),
-            trace=[(p[0], p[1], p[2]) for p in answer.get("trace", ())] or heard.points,
+            trace=[(p[0], p[1], p[2]) for p in answer.get("trace", ())] or record.points,
             facts=answer.get("facts", {}),
             failure=failure,
             error=error,
             seconds=seconds,
-            cpu_seconds=max(0.0, cpu - heard.cpu_when_ready),
-            peak_memory=max(heard.usage.memory, answer.get("peak", 0)),
+            cpu_seconds=max(0.0, cpu - record.cpu_when_ready),
+            peak_memory=max(record.usage.memory, answer.get("peak", 0)),
         )
 
-    def _last_words(self, code: int | None, job: Job, heard: "_Heard") -> tuple[str, str]:
-        """Return the status and the error of a process that has ended without an answer."""
-        how = f"the process ended with exit code {code}"
-        if code is None:
-            how = "the process closed its channel and was killed"
-        elif code < 0:
-            with contextlib.suppress(ValueError):
-                how = f"the process died of {signal.Signals(-code).name}"
-            if code == -signal.SIGKILL:
-                how += ", sent from outside (the system's own reaction to too little memory, perhaps)"
-        said = _last_lines(job.output)
-        starved = any(sign in said for sign in SIGNS_OF_NO_MEMORY) or heard.usage.memory > 0.8 * self._memory_limit
-        if code and starved:
-            return "memory_limit", f"{how}: out of memory, the limit is {self._memory_limit / GIB:g} GiB"
-        words = said.strip().splitlines()
-        return "error", f"{how} without an answer" + (f"; its last words: {words[-1].strip()[:200]}" if words else "")
+    def _exit_diagnosis(self, code: int | None, job: Job, record: RunRecord) -> tuple[str, str]:
+        """Return the status and the error message of a process that has ended without a final message."""
+        output = _log_tail(job.output)
+        no_memory = any(phrase in output for phrase in OUT_OF_MEMORY_PHRASES)
+        no_memory = no_memory or record.usage.memory > 0.8 * self._memory_limit
+        if code and no_memory:
+            return "memory_limit", f"{_exit_cause(code)}: out of memory, the limit is {self._memory_limit / GIB:g} GiB"
+        error = f"{_exit_cause(code)} before it returned a result"
+        lines = output.strip().splitlines()
+        return "error", f"{error}; the last line of its output: {lines[-1].strip()[:200]}" if lines else error
 
 
 @dataclass(frozen=True)
-class _Stop:
-    """Why a process has to end before its answer."""
+class _Abort:
+    """Why a run is aborted before its final message, as in :class:`runs.outcome.Outcome`."""
 
     failure: Failure
-    status: str
-    error: str
+    status: str = "error"
+    error: str = ""
 
 
-@dataclass
-class _Heard:
-    """What a process has told of its run so far, and what was seen of it."""
-
-    on_progress: Progress | None
-    begin: float = field(default_factory=time.perf_counter)
-    ready_at: float | None = None
-    cpu_when_ready: float = 0.0
-    points: list[Point] = field(default_factory=list)
-    home: list[int] | None = None
-    answer: dict[str, Any] | None = None
-    failed: bool = False
-    unreadable: str | None = None
-    usage: Usage = field(default_factory=Usage)
-
-    def take(self, line: bytes) -> None:
-        """Take one report; one that is none, as a method might write that finds the channel, ends the run."""
-        try:
-            self._understand(*json.loads(line))
-        except (ValueError, TypeError, KeyError, IndexError):
-            self.unreadable = f"reported something unreadable: {shown(line)}"
-
-    def _understand(self, kind: str, content: Any) -> None:
-        if kind == "ready":
-            self.ready_at, self.cpu_when_ready = time.perf_counter(), float(content)
-        elif kind == "home":
-            self.home = content
-        elif kind == "point":
-            self.points.append((float(content[0]), float(content[1]), float(content[2])))
-            if len(self.points) > MOST_POINTS:
-                del self.points[1::2]  # who reports that often can spare every other
-            if self.on_progress is not None:
-                self.on_progress(*self.points[-1])
-        else:
-            needed = {
-                "failure": ("kind", "message"),
-                "result": ("home", "bound", "status", "trace", "facts", "seconds"),
-            }
-            self.answer = dict(content) | {name: content[name] for name in needed[kind]}
-            self.failed = kind == "failure"
-
-
-class _Process:
-    """The process and the channel to it."""
-
-    def __init__(self, environment: dict[str, str], memory_limit: int, output: str) -> None:
-        self._channel, other = socket.socketpair()
-        self._received = b""
-        self._incoming = selectors.DefaultSelector()
-        self._incoming.register(self._channel, selectors.EVENT_READ)
-        theirs, self._lifeline = os.pipe()
-        # The same places to import from, wherever they came from.
-        start = f"import sys; sys.path[:] = {sys.path!r}\n"
-        start += f"from relocbench.runs.isolation.watchdog import guard; guard({theirs}, {other.fileno()})\n"
-        start += f"from relocbench.runs.isolation.worker import main; main({other.fileno()}, {memory_limit})"
-        try:
-            with other, open(output, "ab") as log:
-                self._popen = subprocess.Popen(
-                    [sys.executable, "-u", "-c", start],
-                    stdin=subprocess.DEVNULL,
-                    stdout=log,
-                    stderr=log,
-                    pass_fds=[other.fileno(), theirs],
-                    env=environment,
-                    start_new_session=True,  # a group of its own, which Ctrl-C does not reach and which is killed whole
-                )
-        finally:
-            os.close(theirs)
-        self.id = self._popen.pid
-
-    def send(self, job: Job, timeout: float) -> _Stop | None:
-        """Hand over a job; tell if that did not work."""
-        content = pickle.dumps(job)
-        self._channel.settimeout(timeout)
-        # The flag: who writes to a dead process must not die of it, as the command otherwise does.
-        quietly = getattr(socket, "MSG_NOSIGNAL", 0)
-        try:
-            self._channel.sendall(LENGTH.pack(len(content)) + content, quietly)
-        except TimeoutError:
-            return _Stop("stopped", "error", f"did not start within {timeout:g} s; killed")
-        except OSError:
-            return _Stop("died", "error", "")
-        return None
-
-    def listen(self, heard: _Heard, timeout: float) -> bool:
-        """Take what has been reported, waiting for it a while; tell whether more can come."""
-        if not self._incoming.select(timeout):
-            return True
-        try:
-            received = self._channel.recv(1 << 20)
-        except OSError:
-            return False
-        *lines, self._received = (self._received + received).split(b"\n")
+def _receive_answer(process: WorkerProcess, record: RunRecord) -> bool:
+    """Record the messages that a dead process has left in the socket; return whether the final one is among them."""
+    while record.answer is None and process.has_messages():
+        lines = process.receive(0)
+        if lines is None:
+            break
         for line in lines:
-            heard.take(line)
-        return bool(received)
-
-    def listen_to_the_end(self, heard: _Heard) -> None:
-        """Take what a process that has ended left in the channel."""
-        while heard.answer is None and self._incoming.select(0) and self.listen(heard, 0):
-            pass
-
-    def end(self) -> tuple[int | None, float]:
-        """End the process with its group; return its exit code, None if it had to be killed, and its CPU seconds."""
-        limit = time.perf_counter() + 1.0
-        # One that has closed the channel is about to end by itself, and how it ends is worth knowing.
-        while self._closed() and not has_ended(self.id) and time.perf_counter() < limit:
-            time.sleep(0.005)
-        by_itself = has_ended(self.id)
-        self._incoming.close()
-        self._channel.close()
-        os.close(self._lifeline)
-        self._popen.returncode, cpu = end(self.id)
-        return self._popen.returncode if by_itself else None, cpu
-
-    def _closed(self) -> bool:
-        with contextlib.suppress(OSError):
-            if self._incoming.select(0):
-                return self._channel.recv(1, socket.MSG_PEEK) == b""
-            return False
-        return True
+            record.add(line)
+    return record.answer is not None
 
 
-def _larger(one: Usage, other: Usage) -> Usage:
+def _exit_cause(code: int | None) -> str:
+    if code is None:
+        return "the process closed its connection and was killed"
+    if code >= 0:
+        return f"the process exited with code {code}"
+    if code == -signal.SIGKILL:
+        return "the process was killed by SIGKILL (from outside, perhaps because the system ran out of memory)"
+    try:
+        return f"the process was killed by {signal.Signals(-code).name}"
+    except ValueError:
+        return f"the process was killed by signal {-code}"
+
+
+def _maximum(one: Usage, other: Usage) -> Usage:
     return Usage(max(one.memory, other.memory), max(one.cpu, other.cpu))
 
 
-def _cut(path: str) -> None:
-    """Keep a log from filling the disk: of a very long one the first part stays."""
-    if path != os.devnull and os.stat(path).st_size > LARGEST_LOG:
-        os.truncate(path, LARGEST_LOG // 2)
+def _truncate_log(path: str) -> None:
+    """Keep the first part of a log that has become too long, so that it cannot fill the disk."""
+    if path != os.devnull and os.stat(path).st_size > MAX_LOG_SIZE:
+        os.truncate(path, MAX_LOG_SIZE // 2)
         with open(path, "ab") as file:
             file.write(b"\n[the log was cut here]\n")
 
 
-def _last_lines(path: str) -> str:
+def _log_tail(path: str) -> str:
     if path == os.devnull:
         return ""
     with open(path, "rb") as file:

@@ -1,7 +1,8 @@
-"""Nothing outlives the process that started it, however that ends: a small process sees to it.
+"""A small process that kills a worker process and its children when the supervisor has ended.
 
-A thread could not: a solver may hold Python's lock for minutes. Nor could the system's signal at a parent's death,
-which does not reach the children of solvers. Imports nothing large, as it runs first.
+A thread of the worker could not do this, because a solver may hold Python's global lock for minutes. The signal that
+Linux can send at the death of a parent could not do it either, because it does not reach the children of a solver. This
+module imports nothing large, because it is the first thing that the process runs.
 """
 
 import os
@@ -9,13 +10,23 @@ import select
 import signal
 
 
-def guard(lifeline: int, channel: int) -> None:
-    """Leave a process behind that kills this group as soon as nobody holds the other end of the lifeline."""
+def start_watchdog(parent_pipe: int, channel: int) -> None:
+    """Fork a process that kills this process group when the supervisor has ended.
+
+    Parameters
+    ----------
+    parent_pipe
+        File descriptor of the reading end of a pipe. Only the supervisor holds the writing end, so the pipe is closed
+        as soon as the supervisor ends, for whatever reason.
+    channel
+        File descriptor of the worker's socket. The watchdog closes its copy, because otherwise the supervisor would not
+        notice when the worker closes the socket.
+    """
     if os.fork():
-        os.close(lifeline)
+        os.close(parent_pipe)
         return
-    os.close(channel)  # or its end would not be noticed
-    cut = select.poll()
-    cut.register(lifeline, 0)  # a hang-up is always told
-    cut.poll()
+    os.close(channel)
+    poll = select.poll()
+    poll.register(parent_pipe, 0)  # without any flag, poll reports only the hang-up
+    poll.poll()
     os.killpg(0, signal.SIGKILL)

@@ -1,7 +1,6 @@
-"""The inside of an isolated run: a process that is handed runs and tells, line by line, how they go.
+"""The program of a worker process: it receives jobs from the supervisor, runs them and reports their progress.
 
-The other side is :mod:`runs.isolation.supervisor`. Jobs come in as pickles behind their length, reports go out as JSON,
-one a line: ``ready``, ``point``, ``home``, and at the end ``result`` or ``failure``.
+:mod:`runs.isolation.messages` defines the messages.
 """
 
 import contextlib
@@ -11,98 +10,109 @@ import os
 import pickle
 import resource
 import socket
-import struct
 import sys
 import traceback
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from relocbench.instances.errors import InputError
-from relocbench.instances.instance import Instance
-from relocbench.runs.selectors import Selector
+from relocbench.runs.isolation.messages import JOB_LENGTH, Job
 
-LENGTH = struct.Struct("<Q")
-# Homes of more clients than this are not sent at every improvement.
-MANY_CLIENTS = 100_000
-# The limit per process that makes allocation fail leaves the watching from outside the first word.
-HEADROOM = 256 << 20
-
-
-@dataclass(frozen=True, eq=False)
-class Job:
-    """One run, as it is handed to the process.
-
-    Attributes
-    ----------
-    instance, selector, seed, time_limit
-        What to run.
-    log
-        Whether the solver may print what it does.
-    output
-        The file that takes all the process prints.
-    """
-
-    instance: Instance
-    selector: Selector
-    seed: int
-    time_limit: float
-    log: bool
-    output: str
+# With more clients than this, the homes of intermediate incumbents are not sent: each message would be large.
+MAX_CLIENTS_FOR_HOMES = 100_000
+# The system's own limit, at which allocations fail, lies this many bytes above the memory limit. So the supervisor,
+# which counts the whole session, normally acts first.
+DATA_LIMIT_HEADROOM = 256 << 20
+# The longest error message that is sent, in characters.
+MAX_ERROR_LENGTH = 2000
 
 
 class Reporter:
-    """Passes on what a run says of itself.
+    """Sends the progress of a run to the supervisor.
 
-    It is the ``on_progress`` of the method. A method that has the homes at hand may give them to ``keep`` first, so
-    that they survive the process.
+    It is the ``on_progress`` argument of the method. A method that has the homes of its incumbent may pass them to
+    ``keep`` before it reports the progress; they are then available even if the process is killed.
+
+    Parameters
+    ----------
+    channel
+        The socket to the supervisor.
+    clients
+        How many clients the instance has.
     """
 
     def __init__(self, channel: socket.socket, clients: int) -> None:
         self._channel = channel
-        self._few = clients <= MANY_CLIENTS
+        self._sends_homes = clients <= MAX_CLIENTS_FOR_HOMES
 
     def __call__(self, seconds: float, incumbent: float, bound: float) -> None:
-        """Report progress."""
+        """Report progress.
+
+        Parameters
+        ----------
+        seconds, incumbent, bound
+            The time since the start, the objective of the incumbent and the lower bound.
+        """
         self.send("point", (float(seconds), float(incumbent), float(bound)))
 
     def keep(self, home: npt.ArrayLike) -> None:
-        """Report the homes of the incumbent."""
-        if self._few:
+        """Report the homes of the incumbent.
+
+        Parameters
+        ----------
+        home
+            One server per client.
+        """
+        if self._sends_homes:
             self.send("home", np.asarray(home).tolist())
 
     def ready(self) -> None:
-        """Report that everything is loaded and the clock starts."""
+        """Report that the method is loaded and compiled and that its time limit begins."""
         with contextlib.suppress(OSError), open("/proc/self/clear_refs", "w", encoding="ascii") as file:
-            file.write("5")  # the peak of memory is that of this run
+            file.write("5")  # resets the peak memory of the process, so that the peak is that of this run
         self.send("ready", _cpu_seconds())
 
     def send(self, kind: str, content: Any) -> None:
-        """Send one line."""
+        """Send one message.
+
+        Parameters
+        ----------
+        kind, content
+            As in :mod:`runs.isolation.messages`.
+        """
         self._channel.sendall(json.dumps([kind, content]).encode() + b"\n")
 
 
 def main(channel_number: int, memory_limit: int) -> None:
-    """Do jobs until the other side closes the channel."""
+    """Run jobs until the supervisor closes the socket.
+
+    Parameters
+    ----------
+    channel_number
+        File descriptor of the socket to the supervisor.
+    memory_limit
+        Bytes that the process may use.
+    """
     channel = socket.socket(fileno=channel_number)
     channel.set_inheritable(False)
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     hard = resource.getrlimit(resource.RLIMIT_DATA)[1]
-    most = memory_limit + HEADROOM
-    resource.setrlimit(resource.RLIMIT_DATA, (most if hard == resource.RLIM_INFINITY else min(most, hard), hard))
+    soft = memory_limit + DATA_LIMIT_HEADROOM
+    resource.setrlimit(resource.RLIMIT_DATA, (soft if hard == resource.RLIM_INFINITY else min(soft, hard), hard))
     incoming = channel.makefile("rb")
-    while length := incoming.read(LENGTH.size):
-        job: Job = pickle.loads(incoming.read(*LENGTH.unpack(length)))
+    while length := incoming.read(JOB_LENGTH.size):
+        job: Job = pickle.loads(incoming.read(*JOB_LENGTH.unpack(length)))
         reporter = Reporter(channel, job.instance.n_clients)
-        with _printing_to(job.output):
+        with _output_to(job.output):
             reporter.send(*_run(job, reporter))
-    os._exit(0)  # what libraries do at the end of a process no longer matters
+    os._exit(0)  # skips the exit handlers of libraries, which could hang or crash
 
 
 def _run(job: Job, reporter: Reporter) -> tuple[str, dict[str, Any]]:
+    """Run a job; return the kind and the content of the final message."""
     from relocbench.runs.solve import solve
 
     try:
@@ -125,36 +135,39 @@ def _run(job: Job, reporter: Reporter) -> tuple[str, dict[str, Any]]:
             "cpu": _cpu_seconds(),
             "peak": _peak_memory(),
         }
-    except BaseException as error:  # whatever it is, the other side has to hear of it
-        if isinstance(error, MemoryError):
-            kind = "memory"
-        elif isinstance(error, InputError) and error.field.startswith("method"):
-            kind = "refused"
-        elif type(error) is ArithmeticError:  # not its subclasses, which are accidents
-            kind = "claim"
-        else:
-            kind = "raised"
+    except BaseException as error:  # every exception must reach the supervisor, SystemExit included
         traceback.print_exc()
+        kind = _failure_kind(error)
         message = " ".join(str(error).split())
         if kind == "raised":
             message = f"{type(error).__name__}: {message}" if message else type(error).__name__
-        return "failure", {"kind": kind, "message": message[:2000], "cpu": _cpu_seconds(), "peak": _peak_memory()}
+        content = {"kind": kind, "message": message[:MAX_ERROR_LENGTH], "cpu": _cpu_seconds(), "peak": _peak_memory()}
+        return "failure", content
+
+
+def _failure_kind(error: BaseException) -> str:
+    if isinstance(error, MemoryError):
+        return "memory"
+    if isinstance(error, InputError) and error.field.startswith("method"):
+        return "refused"
+    # Only the class itself means a false claim. Subclasses such as ZeroDivisionError are ordinary errors.
+    return "claim" if type(error) is ArithmeticError else "raised"
 
 
 @contextlib.contextmanager
-def _printing_to(path: str) -> Iterator[None]:
-    """Send everything printed, by Python, by C and by children, to the end of a file."""
-    _print_to(path)
+def _output_to(path: str) -> Iterator[None]:
+    """Append everything that Python, C libraries and child processes print to a file."""
+    _redirect_output(path)
     yield
     with contextlib.suppress(OSError, ValueError):
         sys.stdout.flush()
         sys.stderr.flush()
     ctypes.CDLL(None).fflush(None)
-    _print_to(os.devnull)
+    _redirect_output(os.devnull)
 
 
-def _print_to(path: str) -> None:
-    # Appending, so that the other side can cut the file while it grows.
+def _redirect_output(path: str) -> None:
+    # O_APPEND: the supervisor may truncate the file while the process writes to it.
     file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o666)
     os.dup2(file, 1)
     os.dup2(file, 2)
@@ -169,7 +182,7 @@ def _cpu_seconds() -> float:
 
 
 def _peak_memory() -> int:
-    """Return the peak of this process since it was ready, or of a child that has ended, whichever is more."""
+    """Return the larger of the peak of this process since ``ready`` and the peak of any child that has ended."""
     children = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss << 10
     with contextlib.suppress(OSError), open("/proc/self/status", encoding="ascii") as lines:
         return max([children, *(int(line.split()[1]) << 10 for line in lines if line.startswith("VmHWM:"))])

@@ -1,4 +1,4 @@
-"""Methods that lie, crash, hang and eat memory; the warm-up, which is on a toy, they survive."""
+"""Methods that make false claims, crash, hang or use too much memory, but not on the instance of the warm-up."""
 
 import ctypes
 import math
@@ -18,12 +18,12 @@ from relocbench.runs.solve import solve
 
 
 def fake(name, proves="optimality", **settings):
-    """Select one of the functions below, which no registry knows."""
+    """Return a selector for one of the functions below, which are not in the registry."""
     return Selector(Method(name, "", proves, f"tests.runs.fake_methods:{name}"), settings)
 
 
-def in_earnest(instance):
-    """Whether this is not the toy of the warm-up."""
+def is_real_run(instance):
+    """Return whether this is not the instance of the warm-up."""
     return "-clients-3-servers-2-" not in instance.name
 
 
@@ -36,14 +36,14 @@ def quiet(instance, *, seed, time_limit):
     return Solution(nearest_server(instance))
 
 
-def tells_its_process(instance, *, seed, time_limit):
+def reports_process_number(instance, *, seed, time_limit):
     return Solution(nearest_server(instance), facts={"process": float(os.getpid())})
 
 
 def hangs(instance, *, seed, time_limit, on_progress=None):
-    """Report homes and a bound, start a child that hangs as well, and ignore all limits."""
+    """Report homes and a bound, then ignore the time limit together with a child process."""
     home, cost = _nearest(instance)
-    if in_earnest(instance):
+    if is_real_run(instance):
         on_progress.keep(home)
         on_progress(0.0, cost, cost / 2)
         child = subprocess.Popen(["sleep", "1000"])
@@ -54,22 +54,22 @@ def hangs(instance, *, seed, time_limit, on_progress=None):
 
 def eats_memory(instance, *, seed, time_limit, slowly: bool = False):
     held = []
-    while in_earnest(instance):
+    while is_real_run(instance):
         held.append(np.ones(1 << 22))  # 32 MiB
         if slowly:
             time.sleep(0.02)
     return Solution(nearest_server(instance))
 
 
-def asks_for_much(instance, *, seed, time_limit):
-    if in_earnest(instance):
+def allocates_at_once(instance, *, seed, time_limit):
+    if is_real_run(instance):
         np.ones(1 << 28)  # 2 GiB
     return Solution(nearest_server(instance))
 
 
 def children_eat_memory(instance, *, seed, time_limit):
-    """Two children, each well below the limit, both together above it."""
-    if in_earnest(instance):
+    """Start two children, each below the memory limit, which exceed it together."""
+    if is_real_run(instance):
         eat = [sys.executable, "-c", "import time; held = b'1' * (250 << 20); time.sleep(1000)"]
         children = [subprocess.Popen(eat) for _ in range(2)]
         for child in children:
@@ -78,35 +78,35 @@ def children_eat_memory(instance, *, seed, time_limit):
 
 
 def crashes(instance, *, seed, time_limit):
-    if in_earnest(instance):
+    if is_real_run(instance):
         os.write(2, b"about to read address zero\n")
         ctypes.string_at(0)
     return Solution(nearest_server(instance))
 
 
 def exits(instance, *, seed, time_limit, code: int = 0):
-    if in_earnest(instance):
+    if is_real_run(instance):
         os._exit(code)
     return Solution(nearest_server(instance))
 
 
 def raises(instance, *, seed, time_limit):
-    if in_earnest(instance):
+    if is_real_run(instance):
         raise RuntimeError("no luck\ntoday")
     return Solution(nearest_server(instance))
 
 
-def wants_out(instance, *, seed, time_limit):
-    if in_earnest(instance):
+def calls_exit(instance, *, seed, time_limit):
+    if is_real_run(instance):
         sys.exit(7)
     return Solution(nearest_server(instance))
 
 
-def babbles(instance, *, seed, time_limit, mebibytes: int = 100):
-    """Print without end, in Python and below it, and still give an answer."""
+def prints_endlessly(instance, *, seed, time_limit, mebibytes: int = 100):
+    """Print a lot from Python and from below it, and still return homes."""
     print("hello from Python")
     os.write(1, b"hello from below\n")
-    if in_earnest(instance):
+    if is_real_run(instance):
         for _ in range(mebibytes):
             os.write(1, b"blah " * 200_000)
             time.sleep(0.001)
@@ -114,8 +114,8 @@ def babbles(instance, *, seed, time_limit, mebibytes: int = 100):
 
 
 def writes_garbage(instance, *, seed, time_limit):
-    """Write nonsense into every channel there is."""
-    if in_earnest(instance):
+    """Write an invalid message to every open file descriptor."""
+    if is_real_run(instance):
         for number in range(3, 64):
             try:
                 os.write(number, b"garbage\n")
@@ -126,13 +126,13 @@ def writes_garbage(instance, *, seed, time_limit):
 
 
 def wrong_homes(instance, *, seed, time_limit):
-    return Solution(np.full(instance.n_clients + (in_earnest(instance)), 0, np.int32))
+    return Solution(np.full(instance.n_clients + is_real_run(instance), 0, np.int32))
 
 
-def boasts(instance, *, seed, time_limit, on_progress=None):
-    """Report an incumbent that no homes have, with homes that cost more."""
+def reports_false_incumbent(instance, *, seed, time_limit, on_progress=None):
+    """Report an incumbent that costs less than the homes returned."""
     home, cost = _nearest(instance)
-    if in_earnest(instance):
+    if is_real_run(instance):
         on_progress(0.0, cost / 2, -math.inf)
     return Solution(home, trace=((0.0, cost / 2, -math.inf),))
 
@@ -142,7 +142,7 @@ def threads_seen(instance, *, seed, time_limit, threads: int = 1):
 
 
 def nearest_is_optimal(instance, *, seed, time_limit):
-    """Say that the nearest servers are optimal, always."""
+    """Claim that the nearest servers are optimal."""
     home, cost = _nearest(instance)
     return Solution(home, bound=cost, status="optimal")
 
@@ -153,7 +153,7 @@ def bound_above_own_cost(instance, *, seed, time_limit):
 
 
 def bound_too_high(instance, *, seed, time_limit):
-    """Have poor homes and a bound between their cost and the optimum, as a wrong relaxation does."""
+    """Return poor homes and a bound above the optimum but below their cost, like an invalid relaxation."""
     best = solve(instance, "enumerate", time_limit=10).solution.home
     worst = max(
         (np.full(instance.n_clients, server, np.int32) for server in range(instance.n_servers)),
@@ -164,7 +164,7 @@ def bound_too_high(instance, *, seed, time_limit):
 
 
 def wrong_for_lone_publishers(instance, *, seed, time_limit):
-    """Be right, except where a topic with one publisher has three subscribers or more."""
+    """Return the optimum, except if a topic has one publisher and three or more subscribers."""
     odd = (instance.publishers.sizes == 1) & (instance.subscribers.sizes >= 3)
     if not odd.any():
         return solve(instance, "enumerate", time_limit=10).solution

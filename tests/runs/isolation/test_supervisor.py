@@ -12,7 +12,7 @@ from relocbench.instances.evaluation import evaluate
 from relocbench.instances.generators.families import FAMILIES
 from relocbench.runs.isolation import supervisor
 from relocbench.runs.isolation.supervisor import Worker, run_isolated
-from relocbench.runs.selectors import select
+from relocbench.runs.selectors import parse_selector
 from relocbench.runs.solve import solve
 from tests.runs.fake_methods import fake
 
@@ -40,7 +40,7 @@ def worker():
         yield shared
 
 
-def test_a_run_gives_what_it_gives_in_process():
+def test_an_isolated_run_returns_the_same_as_a_run_in_this_process():
     points = []
     outcome = run_isolated(INSTANCE, "enumerate", seed=1, on_progress=lambda *point: points.append(point))
     here = solve(INSTANCE, "enumerate", seed=1)
@@ -57,33 +57,31 @@ def test_a_run_gives_what_it_gives_in_process():
 @pytest.mark.parametrize(
     ("method", "settings", "status", "failure", "error"),
     [
-        ("crashes", {}, "error", "died", "the process died of SIGSEGV without an answer"),
-        ("exits", {"code": 3}, "error", "died", "the process ended with exit code 3 without an answer"),
+        ("crashes", {}, "error", "died", "the process was killed by SIGSEGV before it returned a result"),
+        ("exits", {"code": 3}, "error", "died", "the process exited with code 3 before it returned a result"),
         ("raises", {}, "error", "raised", "RuntimeError: no luck today"),
-        ("wants_out", {}, "error", "raised", "SystemExit: 7"),
-        ("writes_garbage", {}, "error", "raised", "reported something unreadable: b'garbage'"),
+        ("calls_exit", {}, "error", "raised", "SystemExit: 7"),
+        ("writes_garbage", {}, "error", "raised", "sent an invalid message: b'garbage'"),
         ("wrong_homes", {}, "error", "raised", "InputError: home: expected 4 servers, one per client, got 5"),
-        ("eats_memory", {"slowly": True}, "memory_limit", "stopped", "the limit is 0.390625; killed"),
-        ("children_eat_memory", {}, "memory_limit", "stopped", "the limit is 0.390625; killed"),
+        ("eats_memory", {"slowly": True}, "memory_limit", "stopped", "the limit is 0.390625 GiB; killed"),
+        ("children_eat_memory", {}, "memory_limit", "stopped", "the limit is 0.390625 GiB; killed"),
     ],
 )
-def test_whatever_happens_inside_becomes_an_outcome_and_the_next_run_is_fine(
-    worker, method, settings, status, failure, error
-):
+def test_every_failure_becomes_an_outcome_and_the_next_run_succeeds(worker, method, settings, status, failure, error):
     outcome = worker.run(INSTANCE, fake(method, **settings), time_limit=30.0)
     assert (outcome.status, outcome.failure) == (status, failure)
     assert error in outcome.error
     assert worker.run(INSTANCE, fake("quiet"), time_limit=1.0).status == "feasible"
 
 
-def test_memory_that_is_asked_for_at_once_is_refused_by_the_system():
+def test_a_large_allocation_is_refused_by_the_system():
     with Worker(memory_limit=300 * MIB) as small:
-        outcome = small.run(INSTANCE, fake("asks_for_much"), time_limit=30.0)
+        outcome = small.run(INSTANCE, fake("allocates_at_once"), time_limit=30.0)
     assert (outcome.status, outcome.failure) == ("memory_limit", "raised")
     assert outcome.error == "ran out of memory, the limit is 0.292969 GiB"
 
 
-def test_a_method_that_ignores_its_limit_is_killed_with_its_children_and_keeps_what_it_told(tmp_path, monkeypatch):
+def test_a_method_that_ignores_its_time_limit_is_killed_and_its_reports_are_kept(tmp_path, monkeypatch):
     monkeypatch.setattr(supervisor, "grace", lambda time_limit: 0.2)
     log = tmp_path / "run.log"
     outcome = run_isolated(INSTANCE, fake("hangs"), time_limit=0.3, log=log)
@@ -95,9 +93,9 @@ def test_a_method_that_ignores_its_limit_is_killed_with_its_children_and_keeps_w
     assert wait_for(lambda: not alive(child))
 
 
-def test_a_method_that_never_gets_ready_is_killed():
-    with Worker(startup_limit=0.05) as hasty:
-        outcome = hasty.run(INSTANCE, fake("quiet"))
+def test_a_method_that_is_not_ready_in_time_is_killed():
+    with Worker(startup_limit=0.05) as impatient:
+        outcome = impatient.run(INSTANCE, fake("quiet"))
     assert (outcome.status, outcome.failure) == ("error", "stopped")
     assert "was not ready to run after 0.05 s" in outcome.error
 
@@ -115,8 +113,8 @@ def test_a_stop_kills_the_process_and_interrupts_the_call(tmp_path):
     assert wait_for(lambda: not alive(int(log.read_text().split()[1])))
 
 
-@pytest.mark.parametrize("way", [signal.SIGINT, signal.SIGKILL])
-def test_nothing_outlives_the_process_that_started_it(tmp_path, way):
+@pytest.mark.parametrize("sent", [signal.SIGINT, signal.SIGKILL])
+def test_workers_and_their_children_end_when_the_supervisor_ends(tmp_path, sent):
     log = tmp_path / "run.log"
     script = (
         "from pathlib import Path\n"
@@ -130,15 +128,15 @@ def test_nothing_outlives_the_process_that_started_it(tmp_path, way):
     pids = [int(log.read_text().split()[1])]
     pids.append(int(Path(f"/proc/{pids[0]}/stat").read_text().rpartition(")")[2].split()[1]))
     assert all(map(alive, pids))
-    parent.send_signal(way)
+    parent.send_signal(sent)
     parent.wait()
     assert wait_for(lambda: not any(map(alive, pids)))
 
 
-def test_everything_printed_goes_to_the_log_and_endless_printing_does_not_fill_the_disk(tmp_path, capfd, monkeypatch):
-    monkeypatch.setattr(supervisor, "LARGEST_LOG", 4 * MIB)
+def test_all_output_goes_to_the_log_and_a_long_log_is_truncated(tmp_path, capfd, monkeypatch):
+    monkeypatch.setattr(supervisor, "MAX_LOG_SIZE", 4 * MIB)
     log = tmp_path / "logs" / "run.log"
-    outcome = run_isolated(INSTANCE, fake("babbles"), log=log)
+    outcome = run_isolated(INSTANCE, fake("prints_endlessly"), log=log)
     assert outcome.status == "feasible"
     with log.open("rb") as file:
         assert file.read(300).startswith(b"hello from Python\nhello from below\n")
@@ -151,29 +149,29 @@ def test_everything_printed_goes_to_the_log_and_endless_printing_does_not_fill_t
     ("method", "problem"),
     [
         ("bound_above_own_cost", "claims the bound 9.75694315368421"),
-        ("boasts", "reported the incumbent 4.37847157684210"),
+        ("reports_false_incumbent", "reported the incumbent 4.37847157684210"),
     ],
 )
-def test_a_claim_that_does_not_hold_is_an_error_that_names_both_numbers(worker, method, problem):
+def test_a_false_claim_is_an_error_that_names_both_numbers(worker, method, problem):
     outcome = worker.run(INSTANCE, fake(method))
     assert (outcome.status, outcome.failure) == ("error", "claim")
     assert problem in outcome.error
     assert "8.75694315368421" in outcome.error
 
 
-def test_a_method_that_does_not_take_the_instance_refuses_it(worker):
+def test_a_method_refuses_an_instance_that_it_does_not_support(worker):
     large = FAMILIES["small"].cells({"regime": "loose", "clients": 39})[0].build(0)
-    outcome = worker.run(large, select("enumerate"))
+    outcome = worker.run(large, parse_selector("enumerate"))
     assert (outcome.status, outcome.failure) == ("error", "refused")
     assert outcome.error.startswith("method enumerate: expected at most")
 
 
-def test_libraries_are_told_how_many_threads_they_may_use():
+def test_the_number_of_threads_is_passed_to_libraries():
     assert run_isolated(INSTANCE, fake("threads_seen", threads=3)).facts == {"threads": 3.0}
     assert run_isolated(INSTANCE, fake("threads_seen")).facts == {"threads": 1.0}
 
 
-def test_a_worker_leaves_no_open_files_behind():
+def test_a_closed_worker_leaves_no_open_files():
     before = len(os.listdir("/proc/self/fd"))
     with Worker() as worker:
         worker.run(INSTANCE, fake("exits"))
