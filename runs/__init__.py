@@ -1,1 +1,1 @@
-"""Runs: the registry of methods, isolated runs, the run store, sweeps, certified gaps, the cross-check."""
+"""Runs of methods: the registry, isolated processes, the run store, sweeps, certified gaps and the cross-check."""

@@ -1,4 +1,4 @@
-"""Everything about this machine that can change a result, for bug reports."""
+"""The versions and the hardware that can influence a result, for bug reports and for the rows of the run store."""
 
 import importlib.metadata
 import os
@@ -11,7 +11,13 @@ from relocbench.runs.version import __version__
 
 
 def information() -> dict[str, str | int | None]:
-    """Return versions, cores, memory and Java; None for what is not there."""
+    """Return versions, cores, memory and Java.
+
+    Returns
+    -------
+    dict
+        Names with their values; None for what is not installed or not known.
+    """
     found: dict[str, str | int | None] = {
         "relocbench": __version__,
         "python": platform.python_version(),
@@ -25,15 +31,21 @@ def information() -> dict[str, str | int | None]:
 
 
 def cores() -> int:
-    """Return how many cores this process may use."""
+    """Return how many cores this process may use.
+
+    Returns
+    -------
+    int
+        The number of cores; an affinity mask is respected where the system has one.
+    """
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def _dependencies() -> list[str]:
-    """Return the packages relocbench declares, and those beneath them that do arithmetic."""
+    """Return the packages that relocbench declares, and the numerical packages that these use."""
     try:
         declared = importlib.metadata.requires("relocbench") or []
-    except importlib.metadata.PackageNotFoundError:  # run from a plain checkout
+    except importlib.metadata.PackageNotFoundError:  # the package is not installed
         declared = []
     names = {re.split(r"[^\w.-]", requirement, maxsplit=1)[0].lower() for requirement in declared}
     return sorted(names | {"numpy", "numba", "llvmlite", "pyarrow"})

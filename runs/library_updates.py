@@ -1,4 +1,4 @@
-"""What goes into the library: nothing that has not been verified, and nothing worse than what is there."""
+"""Changes of the library: only verified certificates enter it, and no entry becomes worse."""
 
 import dataclasses
 from collections.abc import Callable, Iterator
@@ -11,30 +11,33 @@ from relocbench.formulations.certificates.verification import Verdict, cost, rou
 from relocbench.formulations.incumbent import slack
 from relocbench.instances.errors import InputError
 from relocbench.instances.files.json_fields import read_object
-from relocbench.instances.files.solution_file import FORMAT as SOLUTION
+from relocbench.instances.files.solution_file import FORMAT as SOLUTION_FORMAT
 from relocbench.instances.files.solution_file import KNOWN as SOLUTION_FIELDS
 from relocbench.instances.files.solution_file import StoredSolution, read_solution
 from relocbench.instances.instance import Instance
 from relocbench.instances.instance_source import write_instance
 from relocbench.instances.library.library import Claim, Entry, Library, checked_name
 
+# What may improve an entry: a certificate, or a solution, whose bound is not proved.
 Offer = Certificate | StoredSolution
+# Called with the number of each step of a proof that is verified.
+OnStep = Callable[[int], None]
 
 
 class RefusedError(Exception):
-    """What was offered does not go into the library; the message says why."""
+    """The library does not accept a certificate or solution; the message is the reason."""
 
 
 @dataclass(frozen=True)
 class Change:
-    """What an offer changed.
+    """How an entry was improved.
 
     Attributes
     ----------
     before, after
-        The line of the entry.
+        The entry before and after the change.
     better
-        Some of ``homes``, ``bound``, ``claim``.
+        What was improved: some of ``homes``, ``bound`` and ``claim``.
     """
 
     before: Entry
@@ -42,114 +45,186 @@ class Change:
     better: tuple[str, ...]
 
 
-def add(shelf: Library, instance: Instance, certificate: Certificate, *, name: str = "", by: str = "") -> Entry:
-    """Verify a certificate and put it on the shelf with its instance.
+def add(library: Library, instance: Instance, certificate: Certificate, *, name: str = "", by: str = "") -> Entry:
+    """Verify a certificate and add it to the library together with its instance.
 
     Parameters
     ----------
+    library
+        The library, which is changed.
+    instance, certificate
+        The new entry.
     name
-        What the entry is called; the instance's own name if not given.
+        The name of the entry; by default that of the instance.
     by
-        How homes and bound were obtained; what the certificate says of it if not given.
+        How homes and bound were obtained; by default what the certificate says.
+
+    Returns
+    -------
+    Entry
+        The new entry.
 
     Raises
     ------
+    InputError
+        If the name has the wrong form.
     RefusedError
-        If the certificate proves nothing, or the instance is there already.
+        If the certificate does not prove its claim, or the library already contains the name or the instance.
     """
     name = checked_name(name or instance.name)
-    for there in shelf.entries.values():
-        if there.name == name or there.instance == instance.hash:
+    for known in library.entries.values():
+        if known.name == name or known.instance == instance.hash:
             raise RefusedError(
-                f"{name} is in the library already, as {there.name}; `library improve` takes better ones"
+                f"{name} is already in the library, as {known.name}; use `library improve` for a better certificate"
             )
-    text = by or _made(certificate)
+    origin = by or _origin(certificate)
     instance = dataclasses.replace(instance, name=name)
-    certificate = dataclasses.replace(certificate, made={"homes_by": text, "bound_by": text})
-    entry = _verified(instance, certificate, None)
-    write_instance(instance, shelf.instance_path(name))
-    write_certificate(certificate, shelf.certificate_path(name))
-    shelf.put(entry)
+    certificate = dataclasses.replace(certificate, made={"homes_by": origin, "bound_by": origin})
+    entry = _verified_entry(instance, certificate, None)
+    write_instance(instance, library.instance_path(name))
+    write_certificate(certificate, library.certificate_path(name))
+    library.put(entry)
     return entry
 
 
-def improve(shelf: Library, name: str, offer: Offer, by: str = "") -> Change:
-    """Replace what an entry has by what is better in an offer: the homes, the proof, or both.
+def improve(library: Library, name: str, offer: Offer, by: str = "") -> Change:
+    """Improve an entry by the homes, the bound or both of a certificate or solution.
 
-    Homes and proof do not depend on each other, so the better ones of both sides make one certificate, which is
-    verified before it is written. The bound of a solution is a claim without a proof, and kept as that.
+    The homes and the proof of a certificate do not depend on each other. So the better homes and the better proof are
+    combined into one certificate, which is verified before it is written. The bound of a solution has no proof. It is
+    stored as a claim.
+
+    Parameters
+    ----------
+    library
+        The library, which is changed.
+    name
+        The name of the entry.
+    offer
+        The certificate or solution.
+    by
+        How it was obtained; by default what the offer says.
+
+    Returns
+    -------
+    Change
+        What was improved.
 
     Raises
     ------
     RefusedError
-        If the offer is of another instance, proves nothing or claims what cannot be, or nothing in it is better.
+        If the offer belongs to another instance, does not prove its claim, claims an impossible bound, or improves
+        nothing.
     """
-    before, instance = shelf.entry(name), shelf.read(name)
+    before, instance = library.entry(name), library.read(name)
     if offer.instance != instance.hash:
-        raise RefusedError(f"is not of {name}: expected the hash {instance.hash[:16]}…, got {offer.instance[:16]}")
-    stored = read_certificate(shelf.certificate_path(name))
+        raise RefusedError(
+            f"is for another instance: expected the hash {instance.hash[:16]}…, got {offer.instance[:16]}"
+        )
+    stored = read_certificate(library.certificate_path(name))
     merged, better = stored, []
     if isinstance(offer, Certificate):
-        text = by or _made(offer)
-        verdict = _proved(instance, offer)
-        objective, claims = verdict.objective, []
+        origin = by or _origin(offer)
+        objective, claims = _proved(instance, offer).objective, []
         if offer.bound > Fraction(before.exact_bound):
             merged = dataclasses.replace(merged, claim=offer.claim, bits=offer.bits, proof=offer.proof)
             better.append("bound")
     else:
-        text = by or f"{offer.method}, seed {offer.seed}"
+        origin = by or f"{offer.method}, seed {offer.seed}"
         objective = cost(instance, offer.home.tolist())
-        claims = [] if offer.bound is None else [Claim(offer.bound, text)]
+        claims = [] if offer.bound is None else [Claim(offer.bound, origin)]
     if objective is not None and objective < Fraction(before.exact_objective):
         merged = dataclasses.replace(merged, home=offer.home)
         better.insert(0, "homes")
     made = {
-        "homes_by": text if "homes" in better else before.homes_by,
-        "bound_by": text if "bound" in better else before.bound_by,
+        "homes_by": origin if "homes" in better else before.homes_by,
+        "bound_by": origin if "bound" in better else before.bound_by,
     }
     merged = dataclasses.replace(merged, made=made)
-    after = _verified(instance, merged, None)
+    after = _verified_entry(instance, merged, None)
     for claim in claims:
         if claim.bound > after.objective + slack(after.objective):
-            raise RefusedError(f"claims the bound {claim.bound!r}, the best homes known cost {after.objective!r}")
+            raise RefusedError(f"claims the bound {claim.bound!r}, but the best homes known cost {after.objective!r}")
     after = dataclasses.replace(after, claimed=_highest_claim([before.claimed, *claims], after))
     if after.claimed is not None and after.claimed != before.claimed:
         better.append("claim")
     if not better:
-        known = f"ΣD = {before.objective!r}, no assignment below {before.bound!r}"
-        raise RefusedError(f"has nothing better than {name} in the library: {known}")
+        known = f"ΣD = {before.objective!r}, lower bound {before.bound!r}"
+        raise RefusedError(f"improves nothing: the library has {name} with {known}")
     if merged.home is not stored.home or merged.proof is not stored.proof:
-        write_certificate(merged, shelf.certificate_path(name))
-    shelf.put(after)
+        write_certificate(merged, library.certificate_path(name))
+    library.put(after)
     return Change(before, after, tuple(better))
 
 
-def check(shelf: Library, name: str, watch: Callable[[int], None] = lambda step: None) -> str:
-    """Verify the certificate of an entry and compare its line; return what is wrong, or nothing."""
-    entry = shelf.entry(name)
+def check(library: Library, name: str, on_step: OnStep = lambda step: None) -> str:
+    """Verify the certificate of an entry and compare the result with the index.
+
+    Parameters
+    ----------
+    library, name
+        The library and the name of the entry.
+    on_step
+        Called with the number of each step of the proof.
+
+    Returns
+    -------
+    str
+        What is wrong; empty if everything is correct.
+    """
+    entry = library.entry(name)
     try:
-        instance, certificate = shelf.read(name), read_certificate(shelf.certificate_path(name))
-        found = _verified(instance, certificate, entry.claimed, watch)
+        instance, certificate = library.read(name), read_certificate(library.certificate_path(name))
+        found = _verified_entry(instance, certificate, entry.claimed, on_step)
     except (InputError, RefusedError) as error:
         return str(error)
-    wrong = [part for part, value in found.to_json().items() if getattr(entry, part) != getattr(found, part)]
+    wrong = [field for field in found.to_json() if getattr(entry, field) != getattr(found, field)]
     if wrong:
-        return f"{', '.join(wrong)}: the index and the files differ"
+        return f"{', '.join(wrong)}: the index differs from the files"
     if entry.claimed is not None and entry.claimed != _highest_claim([entry.claimed], entry):
-        return "claimed: is not between the bound and the cost"
+        return "claimed: expected a bound between the proved bound and the objective"
     return ""
 
 
-def stray_files(shelf: Library) -> Iterator[Path]:
-    """Name what lies in the folder of a library and belongs to no entry."""
-    known = {path(name) for name in shelf.entries for path in (shelf.instance_path, shelf.certificate_path)}
-    yield from sorted(path for path in shelf.folder.glob("*.gz") if path not in known)
+def stray_files(library: Library) -> Iterator[Path]:
+    """Find files in the folder of a library that belong to no entry.
+
+    Parameters
+    ----------
+    library
+        The library.
+
+    Yields
+    ------
+    Path
+        The files, sorted.
+    """
+    known = {path(name) for name in library.entries for path in (library.instance_path, library.certificate_path)}
+    yield from sorted(path for path in library.folder.glob("*.gz") if path not in known)
 
 
 def read_offer(path: Path, instance: Instance) -> Offer:
-    """Read a certificate or a solution file, whichever it is."""
+    """Read a file that is either a certificate or a solution.
+
+    Parameters
+    ----------
+    path
+        The file.
+    instance
+        The instance of a solution.
+
+    Returns
+    -------
+    Certificate or StoredSolution
+        The content of the file.
+
+    Raises
+    ------
+    InputError
+        If the file is neither, or a solution of another instance.
+    """
     try:
-        read_object(path, SOLUTION, SOLUTION_FIELDS)
+        read_object(path, SOLUTION_FORMAT, SOLUTION_FIELDS)
     except InputError as error:
         if error.field == "format":
             return read_certificate(path)
@@ -157,21 +232,21 @@ def read_offer(path: Path, instance: Instance) -> Offer:
     return read_solution(path, instance)
 
 
-def _proved(instance: Instance, certificate: Certificate, watch: Callable[[int], None] = lambda step: None) -> Verdict:
-    verdict = verify(instance, certificate, watch)
+def _proved(instance: Instance, certificate: Certificate, on_step: OnStep = lambda step: None) -> Verdict:
+    verdict = verify(instance, certificate, on_step)
     if not verdict.proved:
         raise RefusedError(f"proves nothing: {verdict.reason}")
     return verdict
 
 
-def _verified(
+def _verified_entry(
     instance: Instance,
     certificate: Certificate,
     claimed: Claim | None,
-    watch: Callable[[int], None] = lambda step: None,
+    on_step: OnStep = lambda step: None,
 ) -> Entry:
-    """Return the line of an entry, with every number by the verifier."""
-    verdict = _proved(instance, certificate, watch)
+    """Return an entry in which the verifier has computed every number."""
+    verdict = _proved(instance, certificate, on_step)
     if verdict.objective is None or verdict.bound is None:
         raise RefusedError("proves nothing")
     return Entry(
@@ -193,20 +268,20 @@ def _verified(
 
 
 def _highest_claim(claims: list[Claim | None], entry: Entry) -> Claim | None:
-    """Return the highest claim that says more than the certificate and is not refuted by the homes."""
+    """Return the highest claim above the proved bound that the objective of the entry does not refute."""
     if entry.status == "optimal":
         return None
-    most = entry.objective + slack(entry.objective)
-    open_ones = [claim for claim in claims if claim is not None and entry.bound < claim.bound <= most]
-    return max(open_ones, key=lambda claim: claim.bound, default=None)
+    largest = entry.objective + slack(entry.objective)
+    possible = [claim for claim in claims if claim is not None and entry.bound < claim.bound <= largest]
+    return max(possible, key=lambda claim: claim.bound, default=None)
 
 
-def _made(certificate: Certificate) -> str:
-    return ", ".join(f"{name} {value}" for name, value in certificate.made.items()) or "not told"
+def _origin(certificate: Certificate) -> str:
+    return ", ".join(f"{name} {value}" for name, value in certificate.made.items()) or "not stated"
 
 
 def _ratio(number: Fraction) -> str:
     try:
         return f"{number.numerator}/{number.denominator}"
     except ValueError:
-        raise RefusedError("has a cost of more digits than can be written") from None
+        raise RefusedError("has a cost with more digits than can be written") from None

@@ -1,4 +1,4 @@
-"""Progress of long work on a terminal; nothing is shown where there is none."""
+"""Progress of long work on a terminal; where standard error is not a terminal, nothing is printed."""
 
 import contextlib
 import sys
@@ -9,7 +9,22 @@ Item = TypeVar("Item")
 
 
 def progress(items: Iterable[Item], total: int, what: str) -> Iterator[Item]:
-    """Pass the items on, with a progress bar on a terminal and without one elsewhere."""
+    """Yield items, and show a progress bar on a terminal.
+
+    Parameters
+    ----------
+    items
+        What to yield.
+    total
+        How many items there are; for a single one no bar is shown.
+    what
+        The text before the bar.
+
+    Yields
+    ------
+    Item
+        The items, unchanged.
+    """
     if not sys.stderr.isatty() or total < 2:
         yield from items
         return
@@ -21,7 +36,13 @@ def progress(items: Iterable[Item], total: int, what: str) -> Iterator[Item]:
 
 @contextlib.contextmanager
 def live_line() -> Iterator[Callable[[str], None]]:
-    """Give a function that shows one changing line of progress on a terminal, and does nothing elsewhere."""
+    """Show one line of text on a terminal that can be replaced.
+
+    Yields
+    ------
+    Callable
+        A function that replaces the line by its argument; it does nothing where there is no terminal.
+    """
     if not sys.stderr.isatty():
         yield lambda text: None
         return

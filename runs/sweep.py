@@ -1,4 +1,4 @@
-"""Many runs: those that are not yet in the store, several at a time, and a summary."""
+"""Sweeps: run all tasks that are not yet in a store, several at a time, and summarise the rows."""
 
 import itertools
 import statistics
@@ -15,7 +15,15 @@ from relocbench.runs.selectors import Selector
 
 @dataclass(frozen=True)
 class Limits:
-    """Seconds and bytes that a run may take."""
+    """The limits of a run.
+
+    Attributes
+    ----------
+    time
+        Seconds.
+    memory
+        Resident bytes.
+    """
 
     time: float = 60.0
     memory: int = MEMORY_LIMIT
@@ -23,14 +31,25 @@ class Limits:
 
 @dataclass(frozen=True, eq=False)
 class Task:
-    """An instance, a method and a seed."""
+    """One run to do: an instance, a method and a seed."""
 
     instance: Instance
     selector: Selector
     seed: int = 0
 
     def run(self, limits: Limits) -> Run:
-        """Return the run that this is under given limits."""
+        """Return what identifies the run of this task in a store.
+
+        Parameters
+        ----------
+        limits
+            The limits of the run.
+
+        Returns
+        -------
+        Run
+            What identifies the run.
+        """
         return Run(self.instance.hash, str(self.selector), self.seed, float(limits.time), limits.memory)
 
 
@@ -44,21 +63,30 @@ def sweep(
     stop: threading.Event | None = None,
     reuse: bool = False,
 ) -> Generator[Row, None, None]:
-    """Run what is not in the store yet; yield the rows as they are there, those found first.
+    """Run the tasks that are not yet in the store, and yield the rows of all tasks.
 
     Parameters
     ----------
-    tasks, store, limits
-        What is run, where the rows go (nowhere without a store), and how much each may take.
+    tasks
+        The runs to do.
+    store
+        Where the rows are kept; None to keep none.
+    limits
+        The limits of each run.
     jobs
-        How many processes run at a time.
+        How many processes run at the same time.
     retry_errors
         Whether runs that ended in an error are run again.
     stop
-        When set, what is running is killed; so it is when the iterator is closed or interrupted.
+        When it is set, the running processes are killed. The same happens when the generator is closed or interrupted.
     reuse
-        Whether a process goes on with further runs of its method. Starting one takes a second or more, which counts
-        where there are many short runs; where memory is compared, each should begin with none of another's.
+        Whether a process is used for further runs of its method. Starting a process takes a second or more, which
+        matters for many short runs. Where memory is compared, each run should have a new process.
+
+    Yields
+    ------
+    Row
+        First the rows that the store contains, then the others in the order in which they finish.
     """
     stop = stop or threading.Event()
     workers = _Workers(limits, stop)
@@ -70,7 +98,7 @@ def sweep(
         else:
             missing.setdefault(run.digest, task)
 
-    def do(task: Task) -> Row:
+    def run_task(task: Task) -> Row:
         return execute(task, store, limits, stop, workers.worker_of(task.selector) if reuse else None)
 
     order = list(missing.values())
@@ -79,12 +107,12 @@ def sweep(
     waiting = iter(order)
     with workers, ThreadPoolExecutor(jobs) as pool:
         try:
-            # No more are handed out than can run, so that a stop has nothing to wait for.
-            running = {pool.submit(do, task) for task in itertools.islice(waiting, jobs)}
+            # Only as many tasks are submitted as can run, so that no waiting task starts after a stop.
+            running = {pool.submit(run_task, task) for task in itertools.islice(waiting, jobs)}
             while running:
                 done, running = wait(running, return_when=FIRST_COMPLETED)
                 for future in done:
-                    running |= {pool.submit(do, task) for task in itertools.islice(waiting, 1)}
+                    running |= {pool.submit(run_task, task) for task in itertools.islice(waiting, 1)}
                     yield future.result()
         finally:
             stop.set()
@@ -97,7 +125,26 @@ def execute(
     stop: threading.Event | None = None,
     worker: Worker | None = None,
 ) -> Row:
-    """Run one task, in a process of its own if none is given, and keep the row."""
+    """Run one task and write its row to the store.
+
+    Parameters
+    ----------
+    task
+        The run to do.
+    store
+        Where the row and the log are written; None to write neither.
+    limits
+        The limits of the run.
+    stop
+        When it is set, the process is killed.
+    worker
+        The worker to use; None for a new one.
+
+    Returns
+    -------
+    Row
+        The row of the run.
+    """
     run = task.run(limits)
     log = store.log(run) if store is not None else None
     if worker is None:
@@ -112,7 +159,7 @@ def execute(
 
 
 class _Workers:
-    """A process for each thread, replaced when the thread comes to another method."""
+    """One worker per thread, which is replaced when the thread starts with another method."""
 
     def __init__(self, limits: Limits, stop: threading.Event) -> None:
         self._limits, self._stop = limits, stop
@@ -122,18 +169,18 @@ class _Workers:
         return self
 
     def __exit__(self, *_: object) -> None:
-        for known in self._of_thread.values():
-            known[1].close()
+        for _key, worker in self._of_thread.values():
+            worker.close()
 
     def worker_of(self, selector: Selector) -> Worker:
-        """Return the process of this thread that has begun with a method."""
-        thread, wanted = threading.get_ident(), f"{selector.method.where} on {threads_of(selector)}"
-        known, worker = self._of_thread.get(thread, ("", None))
-        if worker is None or known != wanted:
+        """Return the worker of this thread for a method and its number of threads."""
+        thread, key = threading.get_ident(), f"{selector.method.where} on {threads_of(selector)}"
+        current_key, worker = self._of_thread.get(thread, ("", None))
+        if worker is None or current_key != key:
             if worker is not None:
                 worker.close()
             worker = _worker(selector, self._limits, self._stop)
-            self._of_thread[thread] = wanted, worker
+            self._of_thread[thread] = key, worker
         return worker
 
 
@@ -143,20 +190,22 @@ def _worker(selector: Selector, limits: Limits, stop: threading.Event | None) ->
 
 @dataclass(frozen=True)
 class Summary:
-    """What one method did on one group of instances.
+    """The runs of one method on one group of instances.
 
     Attributes
     ----------
     method, group
-        Which.
-    runs, proved, stopped, errors
-        How many there were, ended with a proof, at a limit, in an error.
+        The selector and the group.
+    runs
+        The number of runs.
+    proved, stopped, errors
+        How many of them proved optimality, stopped at a limit, or ended in an error.
     seconds_to_proof
-        The median over those proved.
+        The median time of the runs that proved optimality.
     gap
-        The mean over those neither proved nor in error that have one.
+        The mean gap of the runs that neither proved optimality nor ended in an error.
     y
-        The mean over those that have homes.
+        The mean ``Y`` of the runs that have homes and did not end in an error.
     """
 
     method: str
@@ -171,7 +220,20 @@ class Summary:
 
 
 def summarise(rows: Sequence[Row], group_of: Callable[[Row], str]) -> list[Summary]:
-    """Sum up rows by method and group, both in the order they first appear."""
+    """Summarise rows by method and group.
+
+    Parameters
+    ----------
+    rows
+        The rows.
+    group_of
+        Returns the group of a row.
+
+    Returns
+    -------
+    list of Summary
+        One for each combination of group and method, in the order in which the combinations first occur.
+    """
     parts: dict[tuple[str, str], list[Row]] = {}
     for row in rows:
         parts.setdefault((group_of(row), row.selector), []).append(row)
@@ -179,7 +241,18 @@ def summarise(rows: Sequence[Row], group_of: Callable[[Row], str]) -> list[Summa
 
 
 def group_of(row: Row) -> str:
-    """Return what an instance belongs to: its name without the seed at its end."""
+    """Return the group of a row's instance: its name without the seed at the end.
+
+    Parameters
+    ----------
+    row
+        The row.
+
+    Returns
+    -------
+    str
+        The group.
+    """
     name, dash, seed = row.instance.rpartition("-")
     return name if dash and seed.isdecimal() else row.instance or row.hash[:12]
 
