@@ -1,7 +1,24 @@
-"""A workbench that tells how far from optimal topic allocations on edge servers are.
+"""A workbench that compares heuristics with proven optima for topic allocation on edge servers.
 
-The names below are what the workbench offers to Python. Each is imported when it is first used, so that
-``import relocbench`` is fast and loads no solver.
+Functions:
+
+- ``generate``: build an instance of a family.
+- ``read_instance``, ``write_instance``: instance files, also ``library:NAME`` and ``family.parquet#name``.
+- ``solve``: find a home for every client with a method; returns a ``Result``.
+- ``evaluate``: compute the cost of an assignment; returns an ``Evaluation``.
+- ``certify``: find homes and a proved lower bound; returns a ``Certified``.
+- ``write_certificate``, ``verify``: write a certificate, and check its proof; ``verify`` returns a ``Verdict``.
+- ``study``: measure how far methods are from proven optima, and write a page; returns a ``Study``.
+- ``check``: compare a heuristic with its baseline; takes a ``Rule`` and returns a ``GateVerdict``.
+
+Classes:
+
+- ``Instance``: the problem.
+- ``Solution``: what a method returns, and what a method of your own may return.
+- ``Library``: the certified instances of this package.
+- ``InputError``: the error for wrong input; its message names the file, the field and what was expected.
+
+Each name is imported when it is first used, so that ``import relocbench`` is fast and loads no solver.
 """
 
 import importlib
@@ -10,35 +27,80 @@ from typing import TYPE_CHECKING
 from relocbench.runs.version import __version__
 
 if TYPE_CHECKING:
-    from relocbench.formulations.certificates.verification import verify
-    from relocbench.instances.evaluation import evaluate
+    from relocbench.formulations.certificates.certificate import write_certificate
+    from relocbench.formulations.certificates.verification import Verdict, verify
+    from relocbench.instances.errors import InputError
+    from relocbench.instances.evaluation import Evaluation, evaluate
     from relocbench.instances.generators.generate import generate
     from relocbench.instances.instance import Instance
+    from relocbench.instances.instance_source import read_instance, write_instance
+    from relocbench.instances.library.library import Library
+    from relocbench.instances.solution import Solution
     from relocbench.reports.gate.check import check
-    from relocbench.reports.study.study import study
-    from relocbench.runs.certify import certify
-    from relocbench.runs.solve import solve
+    from relocbench.reports.gate.comparison import Rule
+    from relocbench.reports.gate.verdict import Verdict as GateVerdict
+    from relocbench.reports.study.study import Study, study
+    from relocbench.runs.certify import Certified, certify
+    from relocbench.runs.solve import Result, solve
 
-__all__ = ["Instance", "__version__", "certify", "check", "evaluate", "generate", "solve", "study", "verify"]
+__all__ = [
+    "Certified",
+    "Evaluation",
+    "GateVerdict",
+    "InputError",
+    "Instance",
+    "Library",
+    "Result",
+    "Rule",
+    "Solution",
+    "Study",
+    "Verdict",
+    "__version__",
+    "certify",
+    "check",
+    "evaluate",
+    "generate",
+    "read_instance",
+    "solve",
+    "study",
+    "verify",
+    "write_certificate",
+    "write_instance",
+]
 
-# Where each name comes from, as the imports above say; a test compares the two.
-_MODULES = {
-    "Instance": "relocbench.instances.instance",
-    "certify": "relocbench.runs.certify",
-    "check": "relocbench.reports.gate.check",
-    "evaluate": "relocbench.instances.evaluation",
-    "generate": "relocbench.instances.generators.generate",
-    "solve": "relocbench.runs.solve",
-    "study": "relocbench.reports.study.study",
-    "verify": "relocbench.formulations.certificates.verification",
+# The module and the attribute of each name, as in the imports above. A test compares the two.
+_LAZY = {
+    "Certified": "relocbench.runs.certify:Certified",
+    "Evaluation": "relocbench.instances.evaluation:Evaluation",
+    "GateVerdict": "relocbench.reports.gate.verdict:Verdict",
+    "InputError": "relocbench.instances.errors:InputError",
+    "Instance": "relocbench.instances.instance:Instance",
+    "Library": "relocbench.instances.library.library:Library",
+    "Result": "relocbench.runs.solve:Result",
+    "Rule": "relocbench.reports.gate.comparison:Rule",
+    "Solution": "relocbench.instances.solution:Solution",
+    "Study": "relocbench.reports.study.study:Study",
+    "Verdict": "relocbench.formulations.certificates.verification:Verdict",
+    "certify": "relocbench.runs.certify:certify",
+    "check": "relocbench.reports.gate.check:check",
+    "evaluate": "relocbench.instances.evaluation:evaluate",
+    "generate": "relocbench.instances.generators.generate:generate",
+    "read_instance": "relocbench.instances.instance_source:read_instance",
+    "solve": "relocbench.runs.solve:solve",
+    "study": "relocbench.reports.study.study:study",
+    "verify": "relocbench.formulations.certificates.verification:verify",
+    "write_certificate": "relocbench.formulations.certificates.certificate:write_certificate",
+    "write_instance": "relocbench.instances.instance_source:write_instance",
 }
 
+# mypy must not see this function: it would accept every attribute of the package.
 if not TYPE_CHECKING:
 
     def __getattr__(name):
-        if name not in _MODULES:
+        if name not in _LAZY:
             raise AttributeError(f"module 'relocbench' has no attribute {name!r}")
-        value = getattr(importlib.import_module(_MODULES[name]), name)
+        module, _, attribute = _LAZY[name].partition(":")
+        value = getattr(importlib.import_module(module), attribute)
         globals()[name] = value
         return value
 
