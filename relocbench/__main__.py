@@ -1,4 +1,4 @@
-"""``python -m relocbench``: the command."""
+"""``python -m relocbench`` runs the command."""
 
 from relocbench.cli import run
 

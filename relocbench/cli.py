@@ -1,7 +1,7 @@
-"""The command ``relocbench``: one module below ``commands`` for each word.
+"""The command ``relocbench``, with one module in ``commands`` for each subcommand.
 
-A command is a module with a function ``run`` and a line in one of the tables below. It imports what it calls when it
-runs, so that ``--help`` answers at once.
+To add a subcommand, write a module with a function ``run`` and add it to one of the two tables below. The function
+imports what it needs when it is called, so that ``relocbench --help`` is fast.
 """
 
 import io
@@ -61,7 +61,8 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 spark = typer.Typer(
-    help="The same work at scale, on Spark: on this machine, or on a cluster with --master spark://host:port.",
+    help="The same work at scale with Spark, on this machine or on a cluster (--master spark://host:port).\n\n"
+    "Example: relocbench spark run small.parquet --method nearest --out runs",
     no_args_is_help=True,
 )
 
@@ -86,14 +87,14 @@ def _print_version(wanted: bool) -> None:
 @app.callback()
 def _common(
     version: Annotated[
-        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version and stop.")
+        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version and exit.")
     ] = False,
 ) -> None:
     pass
 
 
 def main() -> None:
-    """Run the command; wrong input is one line and exit 2, never a traceback."""
+    """Run the command; report wrong input as one line on standard error and exit with code 2."""
     try:
         app()
     except InputError as error:
@@ -102,9 +103,9 @@ def main() -> None:
 
 
 def run() -> None:
-    """Run the command as a program of its own."""
+    """Run the command as a program: the entry point of the installed script."""
     if hasattr(signal, "SIGPIPE"):
-        signal.signal(signal.SIGPIPE, signal.SIG_DFL)  # a reader that has seen enough (head, less) ends us quietly
+        signal.signal(signal.SIGPIPE, signal.SIG_DFL)  # a closed pipe (head, less) ends the program silently
     if isinstance(sys.stdout, io.TextIOWrapper):
-        sys.stdout.reconfigure(errors="replace")  # Σ and θ on a terminal that has no such letters
+        sys.stdout.reconfigure(errors="replace")  # a terminal may not be able to print Σ and θ
     main()

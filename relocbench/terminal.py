@@ -1,4 +1,4 @@
-"""What people see while and after a command works."""
+"""Output of the commands on the terminal."""
 
 import contextlib
 import json
@@ -11,31 +11,69 @@ from typing import Any
 
 @contextlib.contextmanager
 def resumable(out: Path) -> Iterator[None]:
-    """Let an interrupt end a command whose finished work is in a folder, and say so."""
+    """Turn an interrupt (Ctrl-C) into a message and exit code 130, for a command that can be resumed.
+
+    Parameters
+    ----------
+    out
+        The folder that contains the finished work.
+
+    Yields
+    ------
+    None
+        Nothing; the command runs inside the context.
+
+    Raises
+    ------
+    typer.Exit
+        If the command is interrupted.
+    """
     try:
         yield
     except KeyboardInterrupt:
         import typer
 
         print(
-            f"relocbench: interrupted; what is finished is in {out}, the same command goes on from there",
+            f"relocbench: interrupted; the finished work is in {out}, the same command continues from there",
             file=sys.stderr,
         )
         raise typer.Exit(130) from None
 
 
 def command_line() -> str:
-    """Return the command as it was called, for a report to name."""
+    """Return the command line of this process, for the provenance of a report.
+
+    Returns
+    -------
+    str
+        The command with its arguments, quoted for a shell.
+    """
     return shlex.join(["relocbench", *sys.argv[1:]])
 
 
 def print_json(value: Any) -> None:
-    """Print an answer for programs."""
+    """Print a value as one line of JSON.
+
+    Parameters
+    ----------
+    value
+        What to print.
+    """
     print(json.dumps(value, allow_nan=False))
 
 
 def print_table(title: str, columns: Sequence[str], rows: Iterable[Sequence[str]], numeric: Iterable[str] = ()) -> None:
-    """Print an answer for people; the columns named in ``numeric`` are set flush right."""
+    """Print a table.
+
+    Parameters
+    ----------
+    title
+        The line above the table.
+    columns, rows
+        The names of the columns, and the cells of each row.
+    numeric
+        The columns that are aligned to the right.
+    """
     from rich.box import SIMPLE
     from rich.console import Console
     from rich.table import Table
@@ -46,16 +84,22 @@ def print_table(title: str, columns: Sequence[str], rows: Iterable[Sequence[str]
     for column in columns:
         table.add_column(Text(column), justify="right" if column in right else "left", overflow="fold")
     for row in rows:
-        table.add_row(*map(Text, row))  # as text: reloc[k=1] is no markup
+        table.add_row(*map(Text, row))  # as Text, because rich would read reloc[k=1] as markup
     console = Console()
-    # A file or a pipe has no width of its own: let the table have what it needs.
+    # A file or a pipe has no width, so the table gets a wide one.
     Console(width=None if console.is_terminal else 160).print(table)
 
 
 def print_cost(cost: dict[str, Any]) -> None:
-    """Print the cost and the extremes of what servers bear."""
+    """Print the cost of an assignment and the extreme loads of its servers.
+
+    Parameters
+    ----------
+    cost
+        The values that ``relocbench evaluate --json`` prints.
+    """
     print(f"Y = {cost['Y']:.9g}   Y1 = {cost['Y1']:.9g}   Y2 = {cost['Y2']:.9g}")
     print(f"ΣD = {cost['objective']:.12g} over {cost['publications']:,} publications")
-    busy = sum(share < 1.0 for share in cost["theta"])
-    most = f"most storage {max(cost['storage']):,.6g}, most compute {max(cost['compute']):,.6g}"
-    print(f"{len(cost['theta']):,} servers, {busy:,} overloaded, least θ {min(cost['theta']):.4f}; {most}")
+    overloaded = sum(share < 1.0 for share in cost["theta"])
+    loads = f"largest storage load {max(cost['storage']):,.6g}, largest compute load {max(cost['compute']):,.6g}"
+    print(f"{len(cost['theta']):,} servers, {overloaded:,} overloaded, least θ {min(cost['theta']):.4f}; {loads}")

@@ -1,1 +1,1 @@
-"""The words of the command line, a module each; whatever is slow to import is imported inside ``run``."""
+"""The subcommands, one module each. What is slow to import is imported inside ``run``."""

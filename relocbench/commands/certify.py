@@ -1,4 +1,4 @@
-"""``relocbench certify``."""
+"""``relocbench certify``: find homes and a certified lower bound."""
 
 import math
 from pathlib import Path
@@ -11,21 +11,22 @@ from relocbench.terminal import print_json
 
 
 def run(
-    instance: Annotated[Path, typer.Argument(help="Instance file (or family.parquet#name, library:name).")],
-    out: Annotated[Path, typer.Option(help="Where the certificate goes (.json, .json.gz).")],
-    time_limit: Annotated[float, typer.Option(help="Seconds, verification included.", min=0)] = 60.0,
-    seed: Annotated[int, typer.Option(help="Steers the search for homes.", min=0)] = 0,
-    start: Annotated[Path | None, typer.Option(help="Solution file to begin with.")] = None,
+    instance: Annotated[Path, typer.Argument(help="Instance: a file, family.parquet#name or library:name.")],
+    out: Annotated[Path, typer.Option(help="Certificate file to write (.json, .json.gz).")],
+    time_limit: Annotated[float, typer.Option(help="Time limit in seconds, including the verification.", min=0)] = 60.0,
+    seed: Annotated[int, typer.Option(help="Seed of the search for homes.", min=0)] = 0,
+    start: Annotated[Path | None, typer.Option(help="Solution file with homes to start from.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
-    """Find good homes and a proof of how good they are, which anyone can check with `relocbench verify`.
+    """Find good homes and a certified lower bound, which `relocbench verify` checks in exact arithmetic.
 
-    Ctrl-C ends the search early; what is proved by then is written.
+    Ctrl-C ends the search early and writes the certificate of what is proved by then.
 
     Example: relocbench certify inst.json --time-limit 60 --out cert.json
     """
     from relocbench.formulations.certificates.certificate import check_certificate_path, write_certificate
     from relocbench.instances.files.solution_file import read_solution
+    from relocbench.instances.gap import gap
     from relocbench.instances.instance_source import check_not_the_instance, read_instance
     from relocbench.runs.certify import certify
     from relocbench.runs.solve import warm_up
@@ -35,36 +36,32 @@ def run(
     problem = read_instance(instance)
     homes = None if start is None else read_solution(start, problem).home
     with live_line() as show:
-        show("getting ready")
+        show("compiling")
         warm_up("bound")
 
         def progress(seconds: float, incumbent: float, bound: float) -> None:
-            gap = (incumbent - bound) / incumbent if incumbent > 0 and math.isfinite(bound) else math.nan
-            show(
-                f"ΣD = {incumbent:.8g}, no assignment below {bound:.8g}, gap {gap:.3%} "
-                f"after {seconds:.1f} of {time_limit:g} s"
-            )
+            relative = gap(incumbent, bound) if math.isfinite(bound) else None
+            bound_text = "" if relative is None else f", lower bound {bound:.8g}, gap {relative:.3%}"
+            show(f"ΣD = {incumbent:.8g}{bound_text} after {seconds:.1f} of {time_limit:g} s")
 
         found = certify(problem, seed=seed, time_limit=time_limit, start=homes, on_progress=progress)
     write_certificate(found.certificate, out)
     solution, verdict = found.solution, found.verdict
-    cost, bound, gap = float(verdict.objective or 0), solution.bound, float(verdict.gap or 0)
+    answer = {
+        "objective": float(verdict.objective or 0),
+        "bound": solution.bound,
+        "gap": float(verdict.gap or 0),
+        "status": verdict.status,
+        "steps": verdict.steps,
+        "bytes": out.stat().st_size,
+        "seconds": solution.trace[-1][0],
+    }
     if as_json:
-        print_json(
-            {
-                "objective": cost,
-                "bound": bound,
-                "gap": gap,
-                "status": verdict.status,
-                "steps": verdict.steps,
-                "bytes": out.stat().st_size,
-                "seconds": solution.trace[-1][0],
-            }
-        )
+        print_json(answer)
     else:
         print(
-            f"{verdict.status}: ΣD = {cost:.10g}, no assignment costs less than {bound:.10g} (gap {gap:.4%}); "
-            f"{solution.trace[-1][0]:.1f} s"
+            f"{verdict.status}: ΣD = {answer['objective']:.10g}, lower bound {solution.bound:.10g} "
+            f"(gap {answer['gap']:.4%}); {answer['seconds']:.1f} s"
         )
-        size = out.stat().st_size / 1000
-        print(f"proof: {out}, {verdict.steps} steps, {size:.0f} kB; check it: relocbench verify {instance} {out}")
+        print(f"certificate: {out}, {verdict.steps} steps, {out.stat().st_size / 1000:.0f} kB")
+        print(f"to verify it: relocbench verify {instance} {out}")

@@ -1,4 +1,4 @@
-"""``relocbench describe``."""
+"""``relocbench describe``: print the properties of an instance."""
 
 from pathlib import Path
 from typing import Annotated
@@ -9,13 +9,14 @@ from relocbench.terminal import print_json
 
 
 def run(
-    instance: Annotated[Path, typer.Argument(help="Instance file (or family.parquet#name, library:name).")],
+    instance: Annotated[Path, typer.Argument(help="Instance: a file, family.parquet#name or library:name.")],
     witness: Annotated[
-        Path | None, typer.Option(help="Where to write an assignment that overloads no server, if one was found.")
+        Path | None,
+        typer.Option(help="Solution file to write, with an assignment that overloads no server, if one was found."),
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
-    """Say what an instance is: its sizes, its hash, how capacities relate to demand.
+    """Print the sizes of an instance, its hash, and its regime: how its capacities compare with its demand.
 
     Example: relocbench describe inst.json
     """
@@ -29,7 +30,7 @@ def run(
     regime = classify(read)
     if witness is not None:
         if regime.witness is None:
-            raise InputError("--witness", f"this instance is {regime.kind}: there is nothing to write")
+            raise InputError("--witness", f"this instance is {regime.kind}: no assignment without overload is known")
         cost = evaluate(read, regime.witness).objective
         write_solution(StoredSolution(read.hash, "witness", 0, "feasible", regime.witness, cost, None), witness)
     found = {
@@ -58,5 +59,5 @@ def run(
         return
     width = max(map(len, found))
     for name, value in found.items():
-        shown = " to ".join(map(str, value)) if name.startswith("topic") and isinstance(value, list) else value
-        print(f"{name:<{width}}  {', '.join(shown) or 'none' if isinstance(shown, list) else shown}")
+        text = " to ".join(map(str, value)) if name.startswith("topic") and isinstance(value, list) else value
+        print(f"{name:<{width}}  {', '.join(text) or 'none' if isinstance(text, list) else text}")

@@ -1,4 +1,4 @@
-"""``relocbench evaluate``."""
+"""``relocbench evaluate``: compute the cost of an assignment."""
 
 import sys
 from pathlib import Path
@@ -10,14 +10,14 @@ from relocbench.terminal import print_json, print_table
 
 
 def run(
-    instance: Annotated[Path, typer.Argument(help="Instance file (or family.parquet#name, library:name).")],
+    instance: Annotated[Path, typer.Argument(help="Instance: a file, family.parquet#name or library:name.")],
     solution: Annotated[Path, typer.Argument(help="Solution file.")],
-    exact: Annotated[bool, typer.Option("--exact", help="Add ΣD as an exact fraction.")] = False,
+    exact: Annotated[bool, typer.Option("--exact", help="Also print ΣD as an exact fraction.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
-    """Compute what an assignment costs, and check what its file claims.
+    """Compute the cost of an assignment, and check the objective and the bound that its file claims.
 
-    Exit 1 if the file's objective is not what the evaluator finds, or its bound exceeds it.
+    The exit code is 1 if the objective differs from the computed cost, or the bound exceeds it.
 
     Example: relocbench evaluate inst.json sol.json --json
     """
@@ -39,7 +39,7 @@ def run(
         print(f"Y = {cost.y:.9g}   Y1 = {cost.y1:.9g}   Y2 = {cost.y2:.9g}")
         print(f"ΣD = {cost.objective:.12g} over {cost.n_publications} publications")
         if exact:
-            print(f"ΣD = {answer['exact_objective']} exactly")
+            print(f"ΣD = {answer['exact_objective']} (exact)")
         rows = [
             (
                 str(l),
@@ -54,12 +54,12 @@ def run(
         columns = ("server", "θ", "storage a / A", "compute v / B", "sent F", "spread Q")
         print_table("Servers", columns, rows, columns)
 
-    complaints = []
+    problems = []
     if exceeds(stored.objective, cost.objective) or exceeds(cost.objective, stored.objective):
-        complaints.append(f"objective: claims {stored.objective}, it is {cost.objective}")
+        problems.append(f"objective: expected {cost.objective}, got {stored.objective}")
     if stored.bound is not None and exceeds(stored.bound, cost.objective):
-        complaints.append(f"bound: {stored.bound} is above the objective {cost.objective}")
-    for complaint in complaints:
-        print(f"relocbench: {solution}: {complaint}", file=sys.stderr)
-    if complaints:
+        problems.append(f"bound: expected at most the objective {cost.objective}, got {stored.bound}")
+    for line in problems:
+        print(f"relocbench: {solution}: {line}", file=sys.stderr)
+    if problems:
         raise typer.Exit(1)

@@ -1,4 +1,4 @@
-"""``relocbench families``."""
+"""``relocbench families``: list the families of instances."""
 
 from typing import Annotated
 
@@ -8,7 +8,7 @@ from relocbench.terminal import print_json, print_table
 
 
 def run(as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False) -> None:
-    """List the families of instances.
+    """List the families of instances: how many cells (combinations of parameters) and seeds each has.
 
     Example: relocbench families
     """
@@ -31,4 +31,4 @@ def run(as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = F
         (family.name, str(len(family.grid)), str(family.replicates), ", ".join(family.grid[0]), family.summary)
         for family in FAMILIES.values()
     ]
-    print_table("Families", ("name", "cells", "seeds", "axes", "what it is for"), rows, ("cells", "seeds"))
+    print_table("Families", ("name", "cells", "seeds", "parameters", "purpose"), rows, ("cells", "seeds"))

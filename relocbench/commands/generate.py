@@ -1,4 +1,4 @@
-"""``relocbench generate``."""
+"""``relocbench generate``: generate instances."""
 
 from pathlib import Path
 from typing import Annotated, Any
@@ -25,33 +25,45 @@ from relocbench.terminal import print_json
 def run(
     family: Family,
     out: Annotated[
-        Path, typer.Option(help="NAME.json, NAME.json.gz, NAME.parquet, or a folder for one JSON file each.")
+        Path,
+        typer.Option(help="File to write (.json, .json.gz, .parquet), or a folder for one JSON file per instance."),
     ],
     seed: Annotated[
-        str | None, typer.Option(help="Which replicates: 3, 0-9 or 1,4,7. Default: all of the family's.")
+        str | None, typer.Option(help="Seeds of the instances: 3, 0-9 or 1,4,7. Default: all seeds of the family.")
     ] = None,
     sigma: Sigma = None,
-    topics: Annotated[int | None, typer.Option(help="N.", rich_help_panel=FIELD)] = None,
-    servers: Annotated[int | None, typer.Option(help="L.", rich_help_panel=FIELD)] = None,
+    topics: Annotated[int | None, typer.Option(help="Number of topics N.", rich_help_panel=FIELD)] = None,
+    servers: Annotated[int | None, typer.Option(help="Number of servers L.", rich_help_panel=FIELD)] = None,
     servers_at: Annotated[
-        str | None, typer.Option(help="grid, random or auto (a grid if L is a square).", rich_help_panel=FIELD)
+        str | None,
+        typer.Option(
+            help="Places of the servers: grid, random or auto (a grid if L is a square).", rich_help_panel=FIELD
+        ),
     ] = None,
     spool_per_member: Annotated[
-        float | None, typer.Option("--spool-per-member", "-p", help="p, so that u = p·|C|.", rich_help_panel=FIELD)
+        float | None,
+        typer.Option(
+            "--spool-per-member", "-p", help="Spool size per member p, with u = p·|C|.", rich_help_panel=FIELD
+        ),
     ] = None,
-    storage: Annotated[float | None, typer.Option(help="A of every server.", rich_help_panel=FIELD)] = None,
-    compute: Annotated[float | None, typer.Option(help="B of every server.", rich_help_panel=FIELD)] = None,
+    storage: Annotated[
+        float | None, typer.Option(help="Storage capacity A of every server.", rich_help_panel=FIELD)
+    ] = None,
+    compute: Annotated[
+        float | None, typer.Option(help="Compute capacity B of every server.", rich_help_panel=FIELD)
+    ] = None,
     clients: Clients = None,
     regime: Regime = None,
     set_: Set = None,
     social: Social = None,
     sites: Sites = None,
     people: People = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print what was written as JSON.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the names of the files as JSON.")] = False,
 ) -> None:
-    """Generate instances.
+    """Generate instances of a family.
 
-    Without --sigma, --regime and the like, every cell of the family is generated; without --seed, every replicate.
+    A family is a grid of parameters (cells) with several seeds each. Options such as --sigma and --regime choose cells;
+    without them, all cells are generated. Without --seed, all seeds of the family are generated.
 
     Example: relocbench generate --family paper --sigma 10 --seed 3 --out inst.json
 
@@ -83,14 +95,14 @@ def run(
         write_rows(stream, out)
     elif out.name.endswith((".json", ".json.gz")):
         if total != 1:
-            problem = (
-                f"expected one instance for a JSON file, got {total}: choose a cell and a seed, or a .parquet file"
-            )
+            problem = f"expected one instance for a JSON file, got {total}: choose a cell and a seed, or use .parquet"
             raise InputError(str(out), problem)
         written = [str(out)]
         write_instance(next(iter(stream)), out)
     elif out.suffix and not out.is_dir():
-        raise InputError(str(out), "expected .json, .json.gz, .parquet or a folder (one with a dot must exist)")
+        raise InputError(
+            str(out), "expected .json, .json.gz, .parquet or a folder (a folder with a dot in its name must exist)"
+        )
     else:
         written = []
         for instance in stream:

@@ -1,4 +1,4 @@
-"""``relocbench info``."""
+"""``relocbench info``: print versions and hardware."""
 
 from typing import Annotated
 
@@ -8,7 +8,7 @@ from relocbench.terminal import print_json
 
 
 def run(as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False) -> None:
-    """Print the versions of everything that can change a result, for bug reports.
+    """Print the versions and the hardware that can influence a result, for bug reports.
 
     Example: relocbench info
     """

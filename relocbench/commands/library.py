@@ -1,4 +1,4 @@
-"""``relocbench library``: the certified instances, and the one way to change them."""
+"""``relocbench library``: list, verify and change the library of certified instances."""
 
 import sys
 from functools import partial
@@ -14,31 +14,31 @@ if TYPE_CHECKING:
     from relocbench.instances.library.library import Entry, Library
 
 app = typer.Typer(
-    help="Instances with the best homes known, a bound, and a certificate of both.\n\n"
-    "Any command takes them as library:NAME. Example: relocbench library list",
+    help="Instances with the best homes known, a lower bound, and a certificate that proves both.\n\n"
+    "Every command accepts an entry as library:NAME. Example: relocbench library list",
     no_args_is_help=True,
 )
 
-Directory = Annotated[Path | None, typer.Option(help="Another library than the one of this package.")]
+Directory = Annotated[Path | None, typer.Option(help="Folder of another library than that of this package.")]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
-By = Annotated[str, typer.Option(help="How it was obtained. Default: what the file says.")]
-Name = Annotated[str, typer.Argument(help="Name of an entry, with or without library: before it.")]
+By = Annotated[str, typer.Option(help="How the result was obtained. Default: what the file states.")]
+Name = Annotated[str, typer.Argument(help="Name of an entry, with or without the prefix library:.")]
 
 
 @app.command("list")
-def list_entries(
-    pattern: Annotated[str, typer.Argument(help="Which names, such as 'small-*'.")] = "*",
+def _list(
+    pattern: Annotated[str, typer.Argument(help="Pattern of names, such as 'small-*'.")] = "*",
     directory: Directory = None,
     as_json: Json = False,
 ) -> None:
-    """List the entries, with their gaps.
+    """List the entries with their objectives, bounds and gaps.
 
     Example: relocbench library list 'paper-s10-*'
     """
-    shelf = _shelf(directory)
-    entries = [shelf.entry(name) for name in shelf.names(_bare(pattern))]
+    library = _open(directory)
+    entries = [library.entry(name) for name in library.names(_bare(pattern))]
     if as_json:
-        print_json({"version": shelf.version, "entries": [entry.to_json() for entry in entries]})
+        print_json({"version": library.version, "entries": [entry.to_json() for entry in entries]})
         return
     columns = ("name", "clients", "servers", "topics", "ΣD", "bound", "gap", "status")
     rows = [
@@ -54,70 +54,70 @@ def list_entries(
         )
         for entry in entries
     ]
-    print_table(f"library, version {shelf.version}: {len(entries)} entries", columns, rows, columns[1:7])
+    print_table(f"library, version {library.version}: {len(entries)} entries", columns, rows, columns[1:7])
 
 
-@app.command()
-def show(name: Name, directory: Directory = None, as_json: Json = False) -> None:
-    """Say everything known of one entry, and where its files are.
+@app.command("show")
+def _show(name: Name, directory: Directory = None, as_json: Json = False) -> None:
+    """Print everything that is known about one entry, and the paths of its files.
 
     Example: relocbench library show paper-s10-3
     """
-    shelf = _shelf(directory)
-    entry = shelf.entry(_bare(name))
+    library = _open(directory)
+    entry = library.entry(_bare(name))
     found = entry.to_json() | {
-        "instance_file": str(shelf.instance_path(entry.name)),
-        "certificate_file": str(shelf.certificate_path(entry.name)),
+        "instance_file": str(library.instance_path(entry.name)),
+        "certificate_file": str(library.certificate_path(entry.name)),
     }
     if as_json:
         print_json(found)
         return
     width = max(map(len, found))
-    for what, value in found.items():
+    for field, value in found.items():
         text = f"{value['bound']} ({value['by']}; no certificate)" if isinstance(value, dict) else value
-        print(f"{what:<{width}}  {text}")
+        print(f"{field:<{width}}  {text}")
 
 
-@app.command()
-def improve(
+@app.command("improve")
+def _improve(
     name: Name,
     file: Annotated[Path, typer.Argument(help="Certificate or solution file.")],
     by: By = "",
     directory: Directory = None,
     as_json: Json = False,
 ) -> None:
-    """Take better homes or a better bound into the library, after verifying them.
+    """Improve an entry by better homes or a better bound, after verifying them.
 
-    Exit 1, with the reason, if the file proves nothing or has nothing better.
+    The exit code is 1, and the reason is printed, if the file does not prove its claim or improves nothing.
 
     Example: relocbench library improve paper-s10-3 cert.json --by 'certify, 1 h'
     """
     from relocbench.runs import library_updates
 
-    shelf = _shelf(directory)
-    offer = library_updates.read_offer(file, shelf.read(_bare(name)))
+    library = _open(directory)
+    offer = library_updates.read_offer(file, library.read(_bare(name)))
     try:
-        change = library_updates.improve(shelf, _bare(name), offer, by)
+        change = library_updates.improve(library, _bare(name), offer, by)
     except library_updates.RefusedError as error:
         _refuse(file, error)
     if as_json:
-        print_json({"better": list(change.better), "version": shelf.version, "entry": change.after.to_json()})
+        print_json({"better": list(change.better), "version": library.version, "entry": change.after.to_json()})
     else:
-        print(f"{change.after.name}: better {' and '.join(change.better)}; version {shelf.version}")
+        print(f"{change.after.name}: improved {' and '.join(change.better)}; version {library.version}")
         print(f"before: {_summary(change.before)}")
         print(f"after:  {_summary(change.after)}")
 
 
-@app.command()
-def add(
-    instance: Annotated[Path, typer.Argument(help="Instance file (or family.parquet#name).")],
+@app.command("add")
+def _add(
+    instance: Annotated[Path, typer.Argument(help="Instance: a file or family.parquet#name.")],
     certificate: Annotated[Path, typer.Argument(help="Certificate file (.json, .json.gz).")],
-    name: Annotated[str, typer.Option(help="Name of the entry. Default: the instance's.")] = "",
+    name: Annotated[str, typer.Option(help="Name of the entry. Default: the name of the instance.")] = "",
     by: By = "",
     directory: Directory = None,
     as_json: Json = False,
 ) -> None:
-    """Put another instance into the library, after verifying its certificate.
+    """Add an instance to the library, after verifying its certificate.
 
     Example: relocbench library add inst.json cert.json --name paper-s10-7
     """
@@ -125,32 +125,38 @@ def add(
     from relocbench.instances.instance_source import read_instance
     from relocbench.runs import library_updates
 
-    shelf = _shelf(directory)
+    library = _open(directory)
     try:
-        entry = library_updates.add(shelf, read_instance(instance), read_certificate(certificate), name=name, by=by)
+        entry = library_updates.add(library, read_instance(instance), read_certificate(certificate), name=name, by=by)
     except library_updates.RefusedError as error:
         _refuse(certificate, error)
     if as_json:
-        print_json({"version": shelf.version, "entry": entry.to_json()})
+        print_json({"version": library.version, "entry": entry.to_json()})
     else:
-        print(f"{entry.name}: {_summary(entry)}; version {shelf.version}")
+        print(f"{entry.name}: {_summary(entry)}; version {library.version}")
 
 
-@app.command()
-def check(
-    names: Annotated[list[str] | None, typer.Argument(help="Which entries; all by default.")] = None,
+@app.command("check")
+def _check(
+    names: Annotated[
+        list[str] | None, typer.Argument(help="Names or patterns of entries. Default: all entries.")
+    ] = None,
     directory: Directory = None,
     as_json: Json = False,
 ) -> None:
-    """Verify the certificates and compare the index with the files; exit 1 if anything is wrong.
+    """Verify the certificates and compare the index with the files.
+
+    The exit code is 1 if anything is wrong.
 
     Example: relocbench library check 'tiny-*'
     """
     from relocbench.runs import library_updates
 
-    shelf = _shelf(directory)
+    library = _open(directory)
     patterns = list(map(_bare, names or ["*"]))
-    chosen = dict.fromkeys(name for pattern in patterns for name in shelf.names(pattern) or [shelf.entry(pattern).name])
+    chosen = dict.fromkeys(
+        name for pattern in patterns for name in library.names(pattern) or [library.entry(pattern).name]
+    )
     wrong: dict[str, str] = {}
     with live_line() as show_line:
 
@@ -160,12 +166,12 @@ def check(
         for number, name in enumerate(chosen):
             text = f"{number + 1} of {len(chosen)}: {name}"
             show_line(text)
-            if problem := library_updates.check(shelf, name, partial(show_step, text)):
+            if problem := library_updates.check(library, name, partial(show_step, text)):
                 wrong[name] = problem
     if names is None:
-        wrong |= {path.name: "belongs to no entry" for path in library_updates.stray_files(shelf)}
+        wrong |= {path.name: "belongs to no entry" for path in library_updates.stray_files(library)}
     if as_json:
-        print_json({"version": shelf.version, "checked": len(chosen), "wrong": wrong})
+        print_json({"version": library.version, "checked": len(chosen), "wrong": wrong})
     else:
         for name, problem in wrong.items():
             print(f"{name}: {problem}")
@@ -174,7 +180,7 @@ def check(
         raise typer.Exit(1)
 
 
-def _shelf(directory: Path | None) -> "Library":
+def _open(directory: Path | None) -> "Library":
     from relocbench.instances.library.library import FOLDER, Library
 
     return Library(directory or FOLDER)
@@ -190,7 +196,7 @@ def _refuse(file: Path, error: Exception) -> NoReturn:
 
 
 def _summary(entry: "Entry") -> str:
-    return f"{entry.status}, ΣD = {entry.objective:.10g}, no assignment below {entry.bound:.10g}, gap {_gap(entry)}"
+    return f"{entry.status}, ΣD = {entry.objective:.10g}, lower bound {entry.bound:.10g}, gap {_gap(entry)}"
 
 
 def _gap(entry: "Entry") -> str:

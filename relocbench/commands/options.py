@@ -1,4 +1,4 @@
-"""Options that more than one command has, and how their values are read."""
+"""Options that several commands share, and functions that parse their values."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -15,71 +15,129 @@ if TYPE_CHECKING:
 
     from relocbench.instances.generators.families import Value
 
-FIELD = "The family's parameters"
-REAL = "Real people and places"
+# Headings of the groups of options in the help texts.
+FIELD = "Parameters of the family"
+REAL = "Real data"
+SPARK = "Spark"
 
-Family = Annotated[str, typer.Option(help="Which family; `relocbench families` lists them.")]
-Sigma = Annotated[float | None, typer.Option(help="Spread of a topic's members, km.", rich_help_panel=FIELD)]
-Clients = Annotated[int | None, typer.Option(help="M (family small).", rich_help_panel=FIELD)]
+Family = Annotated[str, typer.Option(help="Family of instances; `relocbench families` lists them.")]
+Sigma = Annotated[
+    float | None,
+    typer.Option(help="Standard deviation σ of the places of a topic's members, in km.", rich_help_panel=FIELD),
+]
+Clients = Annotated[int | None, typer.Option(help="Number of clients M (family small).", rich_help_panel=FIELD)]
 Regime = Annotated[
-    str | None, typer.Option(help="loose, scarce or overloaded (families tiny, small).", rich_help_panel=FIELD)
+    str | None, typer.Option(help="loose, scarce or overloaded (families tiny and small).", rich_help_panel=FIELD)
 ]
 Set = Annotated[
     list[str] | None,
-    typer.Option("--set", metavar="NAME=VALUE", help="Any other parameter; repeatable.", rich_help_panel=FIELD),
+    typer.Option(
+        "--set", metavar="NAME=VALUE", help="Any other parameter of the family; repeatable.", rich_help_panel=FIELD
+    ),
 ]
 Social = Annotated[
-    Path | None, typer.Option(help="Edge list `follower<TAB>followee` to take topics from.", rich_help_panel=REAL)
+    Path | None,
+    typer.Option(help="Edge list `follower<TAB>followee` from which topics are made.", rich_help_panel=REAL),
 ]
-Sites = Annotated[Path | None, typer.Option(help="CSV with latitude, longitude of server sites.", rich_help_panel=REAL)]
+Sites = Annotated[
+    Path | None, typer.Option(help="CSV with latitude and longitude of server sites.", rich_help_panel=REAL)
+]
 People = Annotated[
-    Path | None, typer.Option(help="CSV with latitude, longitude of clients; needs --sites.", rich_help_panel=REAL)
+    Path | None, typer.Option(help="CSV with latitude and longitude of clients; needs --sites.", rich_help_panel=REAL)
 ]
 
-SPARK = "Spark"
 Master = Annotated[
     str | None,
-    typer.Option(help="local[*], local[2] or spark://host:port. Default: local[*].", rich_help_panel=SPARK),
+    typer.Option(
+        help="Spark master: local[*], local[2] or spark://host:port. Default: local[*].", rich_help_panel=SPARK
+    ),
 ]
 Memory = Annotated[
     float | None,
     typer.Option(
-        help="GiB for Java, on a cluster for each executor's. Default: a quarter of this machine, at most 8.",
+        help="Memory of Java in GiB, on a cluster of each executor. Default: a quarter of this machine's, at most 8.",
         min=0.5,
         rich_help_panel=SPARK,
     ),
 ]
 Partitions = Annotated[
-    int | None, typer.Option(help="Parts of a shuffle. Default: four a core.", min=1, rich_help_panel=SPARK)
+    int | None, typer.Option(help="Partitions of a shuffle. Default: four per core.", min=1, rich_help_panel=SPARK)
 ]
 Conf = Annotated[
     list[str] | None,
-    typer.Option("--conf", metavar="NAME=VALUE", help="A setting of Spark's; repeatable.", rich_help_panel=SPARK),
+    typer.Option(
+        "--conf", metavar="NAME=VALUE", help="A configuration property of Spark; repeatable.", rich_help_panel=SPARK
+    ),
 ]
 
 
 def started(
     master: str | None, memory: float | None = None, partitions: int | None = None, conf: list[str] | None = None
 ) -> "AbstractContextManager[SparkSession]":
-    """Return the session that the options ask for."""
+    """Start Spark with the values of the options.
+
+    Parameters
+    ----------
+    master, memory, partitions, conf
+        The values of ``--master``, ``--memory``, ``--partitions`` and ``--conf``.
+
+    Returns
+    -------
+    AbstractContextManager
+        The session; it is stopped at the end of the context.
+    """
     from relocbench.spark.session import session
 
     return session(master, memory=memory, partitions=partitions, settings=read_conf(conf or []))
 
 
 def read_conf(settings: list[str]) -> Mapping[str, str]:
-    """Read ``NAME=VALUE`` as Spark's own commands do."""
-    read = {}
+    """Parse the values of ``--conf`` like Spark's own commands.
+
+    Parameters
+    ----------
+    settings
+        Texts ``spark.NAME=VALUE``.
+
+    Returns
+    -------
+    Mapping
+        Names with their values.
+
+    Raises
+    ------
+    InputError
+        If a text has another form.
+    """
+    properties = {}
     for setting in settings:
         name, equals, value = setting.partition("=")
         if not equals or not name.strip().startswith("spark."):
             raise InputError("--conf", f"expected spark.NAME=VALUE, got {shown(setting)}")
-        read[name.strip()] = value.strip()
-    return read
+        properties[name.strip()] = value.strip()
+    return properties
 
 
 def read_parameters(chosen: "Mapping[str, Value | None]", settings: Sequence[str]) -> "dict[str, Value]":
-    """Return a family's parameters: those given as options of their own, and ``NAME=VALUE`` given to ``--set``."""
+    """Return the parameters of a family that the options set.
+
+    Parameters
+    ----------
+    chosen
+        The parameters that have an option of their own; None for those not given.
+    settings
+        The values of ``--set``: texts ``NAME=VALUE``.
+
+    Returns
+    -------
+    dict
+        Names with their values.
+
+    Raises
+    ------
+    InputError
+        If a text has another form.
+    """
     parameters = {name: value for name, value in chosen.items() if value is not None}
     for text in settings:
         name, equals, value = text.partition("=")
@@ -90,7 +148,25 @@ def read_parameters(chosen: "Mapping[str, Value | None]", settings: Sequence[str
 
 
 def read_seeds(option: str, text: str | None) -> list[int] | None:
-    """Read ``3``, ``0-9`` or ``1,4,7``, given as an option of the command."""
+    """Parse seeds such as ``3``, ``0-9`` or ``1,4,7``.
+
+    Parameters
+    ----------
+    option
+        The name of the option, for error messages.
+    text
+        Its value; None if it was not given.
+
+    Returns
+    -------
+    list of int or None
+        The seeds without repetitions; None if the option was not given.
+
+    Raises
+    ------
+    InputError
+        If the text has another form, or there are more than a million seeds.
+    """
     if text is None:
         return None
     chosen: list[int] = []
@@ -100,6 +176,6 @@ def read_seeds(option: str, text: str | None) -> list[int] | None:
             raise InputError(option, f"expected 3, 0-9 or 1,4,7, got {shown(text)}")
         low, high = int(match[1]), int(match[2] or match[1])
         if high < low or len(chosen) + high - low >= 10**6:
-            raise InputError(option, f"expected from low to high and up to a million seeds, got {shown(text)}")
+            raise InputError(option, f"expected ranges from low to high and at most a million seeds, got {shown(text)}")
         chosen += range(low, high + 1)
     return list(dict.fromkeys(chosen))

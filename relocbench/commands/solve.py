@@ -1,4 +1,4 @@
-"""``relocbench solve``."""
+"""``relocbench solve``: find homes with one method."""
 
 import math
 import os
@@ -20,17 +20,19 @@ if TYPE_CHECKING:
 
 
 def run(
-    instance: Annotated[Path, typer.Argument(help="Instance file (or family.parquet#name, library:name).")],
-    method: Annotated[str, typer.Option(help="Selector; `relocbench methods` lists them.")],
+    instance: Annotated[Path, typer.Argument(help="Instance: a file, family.parquet#name or library:name.")],
+    method: Annotated[
+        str, typer.Option(help="Method, such as 'reloc[k=8]' or mine.py:function; `relocbench methods` lists them.")
+    ],
     seed: Annotated[
-        int, typer.Option(help="The same seed gives the same homes (a search cut off by the time limit aside).", min=0)
+        int, typer.Option(help="The same seed gives the same homes, unless the time limit ends a search.", min=0)
     ] = 0,
-    time_limit: Annotated[float, typer.Option(help="Seconds.", min=0)] = 60.0,
+    time_limit: Annotated[float, typer.Option(help="Time limit in seconds.", min=0)] = 60.0,
     memory_limit: Annotated[
-        float, typer.Option(help="GiB that an exact method may use; it runs in a process of its own.", min=0.25)
+        float, typer.Option(help="Memory limit in GiB of an exact method, which runs in a separate process.", min=0.25)
     ] = 4.0,
-    log: Annotated[Path | None, typer.Option(help="Where the log of an exact method's solver goes.")] = None,
-    out: Annotated[Path | None, typer.Option(help="Where the solution goes (.json).")] = None,
+    log: Annotated[Path | None, typer.Option(help="File for the solver log of an exact method.")] = None,
+    out: Annotated[Path | None, typer.Option(help="Solution file to write (.json).")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Find a home for every client with one method.
@@ -50,13 +52,13 @@ def run(
     with live_line() as show:
 
         def progress(seconds: float, incumbent: float, bound: float) -> None:
-            proved = f", bound {bound:.8g}" if math.isfinite(bound) else ""
-            show(f"{method}: ΣD = {incumbent:.8g}{proved} after {seconds:.1f} of {time_limit:g} s")
+            bound_text = f", bound {bound:.8g}" if math.isfinite(bound) else ""
+            show(f"{method}: ΣD = {incumbent:.8g}{bound_text} after {seconds:.1f} of {time_limit:g} s")
 
         if selector.method.proves == "nothing":
             result = solve(problem, selector, seed=seed, time_limit=time_limit, on_progress=progress)
         else:
-            result = _isolated(problem, selector, seed, time_limit, memory_limit, log, progress)
+            result = _solve_isolated(problem, selector, seed, time_limit, memory_limit, log, progress)
     stored = result.stored()
     if out is not None:
         write_solution(stored, out)
@@ -80,18 +82,18 @@ def run(
             }
         )
     else:
-        from relocbench.runs.outcome import gap
+        from relocbench.instances.gap import gap
 
-        missing = gap(stored.objective, stored.bound)
+        relative_gap = gap(stored.objective, stored.bound)
         print(
             f"{stored.method}: {stored.status}, Y = {cost.y:.6g} (Y1 {cost.y1:.6g} + Y2 {cost.y2:.6g}), "
             f"ΣD = {cost.objective:.8g}, least θ = {cost.theta.min():.3g}, {result.seconds:.3g} s"
-            + (f", bound {stored.bound:.8g} (gap {missing:.2%})" if missing else "")
-            + (f", in {out}" if out else "")
+            + (f", bound {stored.bound:.8g} (gap {relative_gap:.2%})" if relative_gap else "")
+            + (f"; written to {out}" if out else "")
         )
 
 
-def _isolated(
+def _solve_isolated(
     instance: "Instance",
     selector: "Selector",
     seed: int,
@@ -100,14 +102,14 @@ def _isolated(
     log: Path | None,
     on_progress: "Progress",
 ) -> "Result":
-    """Run an exact method in its own process; without homes to show, say why in one line and exit 1."""
+    """Run an exact method in a separate process; if it finds no homes, print the reason and exit with code 1."""
     from relocbench.instances.errors import InputError
     from relocbench.instances.solution import Solution
     from relocbench.runs.isolation.supervisor import GIB, run_isolated
+    from relocbench.runs.selectors import require_available
     from relocbench.runs.solve import Result
 
-    if reason := selector.method.unavailable():
-        raise InputError(f"method {selector.method.name}", reason)
+    require_available([selector])
     path = log or _temporary_log()
     outcome = run_isolated(
         instance,
@@ -118,16 +120,16 @@ def _isolated(
         log=path,
         on_progress=on_progress,
     )
-    fine = outcome.home is not None and outcome.status != "error"
-    keep = log is not None or (outcome.error is not None and outcome.failure != "refused" and path.stat().st_size > 0)
-    if not keep:
+    failed = outcome.error is not None and outcome.failure != "refused"
+    keep_log = log is not None or (failed and path.stat().st_size > 0)
+    if not keep_log:
         path.unlink()
     if outcome.failure == "refused":
         raise InputError("", outcome.error or "")
     if outcome.error is not None:
-        see = f"; log: {path}" if keep else ""
-        print(f"relocbench: {selector}: {outcome.status}: {outcome.error}{see}", file=sys.stderr)
-    if not fine or outcome.evaluation is None or outcome.home is None:
+        log_text = f"; log: {path}" if keep_log else ""
+        print(f"relocbench: {selector}: {outcome.status}: {outcome.error}{log_text}", file=sys.stderr)
+    if outcome.status == "error" or outcome.evaluation is None or outcome.home is None:
         raise typer.Exit(1)
     solution = Solution(outcome.home, outcome.bound, outcome.status, outcome.trace, outcome.facts)
     return Result(instance, selector, seed, solution, outcome.evaluation, outcome.seconds)

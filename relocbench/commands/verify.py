@@ -1,4 +1,4 @@
-"""``relocbench verify``."""
+"""``relocbench verify``: check the proof of a certificate."""
 
 import sys
 import time
@@ -13,13 +13,13 @@ from relocbench.terminal import print_json
 
 
 def run(
-    instance: Annotated[Path, typer.Argument(help="Instance file (or family.parquet#name, library:name).")],
+    instance: Annotated[Path, typer.Argument(help="Instance: a file, family.parquet#name or library:name.")],
     certificate: Annotated[Path, typer.Argument(help="Certificate file (.json, .json.gz).")],
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
-    """Check the proof in a certificate, in exact arithmetic and without trusting any solver.
+    """Check the proof of a certificate in exact arithmetic, independently of all solvers.
 
-    Exit 0 if the file proves what it claims; 1, with the reason, if it does not.
+    The exit code is 0 if the certificate proves its claim. Otherwise it is 1, and the reason is printed.
 
     Example: relocbench verify inst.json cert.json --json
     """
@@ -56,8 +56,8 @@ def run(
     if as_json:
         print_json(answer)
     elif verdict.proved:
-        missing = "" if gap is None else f"   gap = {100 * gap:.4g} %"
-        print(f"proved ({verdict.status}): ΣD = {objective:.12g}   no assignment costs less than {bound:.12g}{missing}")
+        gap_text = "" if gap is None else f"   gap = {100 * gap:.4g} %"
+        print(f"proved ({verdict.status}): ΣD = {objective:.12g}   lower bound = {bound:.12g}{gap_text}")
         print(f"{verdict.steps} {'step' if verdict.steps == 1 else 'steps'} in {seconds:.2f} s")
     if not verdict.proved:
         place = "" if verdict.reason.startswith(str(certificate)) else f"{certificate}: "
@@ -66,7 +66,7 @@ def run(
 
 
 def _ratio(number: Fraction | None) -> str | None:
-    """Return a rational as ``p/q``; None where Python would not print so many digits."""
+    """Return a fraction as ``p/q``; None if it has more digits than Python prints."""
     try:
         return None if number is None else f"{number.numerator}/{number.denominator}"
     except ValueError:

@@ -29,7 +29,7 @@ def files(tmp_path, certificate):
     return inst, cert
 
 
-def test_a_proof_exits_0_and_tells_what_it_has_proved(files, certificate):
+def test_a_valid_proof_exits_with_0_and_prints_what_is_proved(files, certificate):
     code, out, err = run_command("verify", *files, "--json")
     assert (code, err) == (0, "")
     answer = json.loads(out)
@@ -75,7 +75,7 @@ def check_refused(inst, cert, reason):
     assert (answer["proved"], answer["bound"], answer["gap"], answer["status"]) == (False, None, None, "error")
 
 
-def test_what_proves_nothing_exits_1_with_the_reason(files, certificate):
+def test_an_invalid_proof_exits_with_1_and_prints_the_reason(files, certificate):
     inst, cert = files
     for change, reason in (
         ({"claim": certificate.claim << 20}, "claim: is above what the homes of the certificate cost"),
@@ -88,7 +88,7 @@ def test_what_proves_nothing_exits_1_with_the_reason(files, certificate):
         check_refused(inst, cert, reason)
 
 
-def test_a_damaged_file_exits_1(files):
+def test_a_damaged_file_exits_with_1(files):
     inst, cert = files
     whole = cert.read_bytes()
     for content in (whole[: len(whole) // 2], b"", whole[:-5] + b"12345", b"{}"):
@@ -99,7 +99,7 @@ def test_a_damaged_file_exits_1(files):
     check_refused(inst, plain, "proof: is missing")
 
 
-def test_files_that_are_not_there_exit_2(files, tmp_path):
+def test_missing_files_exit_with_2(files, tmp_path):
     inst, cert = files
     missing = tmp_path / "none.json"
     for arguments in ((missing, cert), (inst, missing)):
@@ -114,6 +114,5 @@ def test_files_that_are_not_there_exit_2(files, tmp_path):
     assert "expected a name ending in .json or .json.gz for a certificate" in err
 
 
-def test_python_can_verify_too(files):
+def test_verify_works_from_python(files):
     assert relocbench.verify(INSTANCE, files[1]).proved
-    assert "verify" in dir(relocbench)
