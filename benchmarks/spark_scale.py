@@ -17,7 +17,7 @@ from peak_memory import Watch
 
 from relocbench.instances.generators.paper_generator import PaperParameters
 from relocbench.instances.kernels.random_streams import stream
-from relocbench.spark.assign import Reading
+from relocbench.spark.assign import RelocOptions
 from relocbench.spark.pipeline import solve_field
 from relocbench.spark.placement import read_field
 from relocbench.spark.session import session
@@ -71,7 +71,7 @@ def main() -> None:
                 here / "out",
                 "reloc",
                 PaperParameters(servers=servers, sigma=10.0),
-                Reading(k=k),
+                RelocOptions(k=k),
                 on_stage=note,
             )
             clients = read_field(here / "out" / "field").clients

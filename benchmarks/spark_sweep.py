@@ -10,7 +10,7 @@ from joblib import Parallel, delayed
 
 from relocbench.heuristics import anneal
 from relocbench.instances.generators.families import FAMILIES
-from relocbench.spark.parallel_map import spread
+from relocbench.spark.parallel_map import parallel_map
 from relocbench.spark.session import session
 
 JOBS = 2000
@@ -35,7 +35,7 @@ def main() -> None:
             return list(parallel(delayed(job)(number) for number in moves))
 
         def by_spark(moves: list[int]) -> list[float]:
-            return spread(running, moves, job, "running")
+            return parallel_map(running, moves, job, "running")
 
         for way in (by_joblib, by_spark):
             way(MOVES[::50])  # processes start and load

@@ -1,1 +1,1 @@
-"""The same work at scale, on Spark. Imports instances, heuristics, formulations and relocbench."""
+"""Generation, sweeps and RELOC at scale, on Spark. Imports instances, heuristics, formulations and runs."""

@@ -1,4 +1,4 @@
-"""A home for every client at full scale: the methods of the paper, RELOC cluster by cluster."""
+"""A home for every client at full scale: the methods of the paper. RELOC runs each cluster as one task."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -16,7 +16,7 @@ from relocbench.heuristics.reloc_tasks import Cluster, make_task
 from relocbench.instances.errors import InputError
 from relocbench.instances.kernels.ragged import FloatArray, IntArray, offsets
 from relocbench.instances.nearest_server import nearest_by_distance
-from relocbench.spark.blocks import SCHEMA, mixed, packed, unpacked
+from relocbench.spark.blocks import BLOCK_SCHEMA, hash_ids, pack, unpack
 from relocbench.spark.placement import Field
 
 if TYPE_CHECKING:
@@ -24,20 +24,29 @@ if TYPE_CHECKING:
 
 Method = Literal["reloc", "nearest", "random", "otos"]
 Relation = Literal["svd", "exact"]
-HOMES = "client bigint, home int"
-COLUMNS = ["client", "x", "y", "topic", "position", "size"]
+HOMES_SCHEMA = "client bigint, home int"
+# Columns of the clients dataset that the placement of a cluster needs.
+CLIENT_COLUMNS = ["client", "x", "y", "topic", "position", "size"]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Reading:
-    """What RELOC is told; as in :func:`heuristics.reloc.solve`.
+class RelocOptions:
+    """Options of RELOC at full scale. They mean the same as in :func:`heuristics.reloc.solve`.
 
     Attributes
     ----------
-    k, related, rank, relation, seed
-        ``K``, ``M′``, columns of the factorisation, how relations are scored, the seed of K-means.
+    k
+        The number of clusters ``K``.
+    related
+        The number of related clients ``M′``.
+    rank
+        The number of columns of the factorisation.
+    relation
+        How relations are scored: by factors (``svd``) or by the number of shared topics (``exact``).
     rounds
-        Of the factorisation.
+        The number of rounds of the factorisation.
+    seed
+        The seed of K-means.
     """
 
     k: int = 4
@@ -59,81 +68,137 @@ class Reading:
 
 
 def nearest_homes(clients: "DataFrame", field: Field) -> "DataFrame":
-    """Return the nearest server of every client."""
+    """Assign every client to its nearest server.
+
+    Parameters
+    ----------
+    clients
+        The dataset of :func:`spark.placement.place_field`.
+    field
+        Servers and delays.
+
+    Returns
+    -------
+    pyspark.sql.DataFrame
+        Columns ``client`` and ``home``.
+    """
 
     def nearest(client: npt.NDArray[np.int64], x: FloatArray, y: FloatArray) -> IntArray:
         return nearest_by_distance(x, y, field.server_x, field.server_y, field.delay_per_km)
 
-    return clients.select("client", "x", "y").mapInArrow(_each(nearest, "home"), HOMES)
+    return clients.select("client", "x", "y").mapInArrow(_add_column(nearest, "home"), HOMES_SCHEMA)
 
 
 def random_homes(clients: "DataFrame", field: Field, seed: int) -> "DataFrame":
-    """Return a server for every client that its id and the seed choose."""
+    """Assign every client to a random server, which its id and the seed determine.
+
+    Parameters
+    ----------
+    clients, field
+        As for :func:`nearest_homes`.
+    seed
+        The seed of the draws.
+
+    Returns
+    -------
+    pyspark.sql.DataFrame
+        Columns ``client`` and ``home``.
+    """
     servers = np.uint64(len(field.server_x))
 
     def choose(client: npt.NDArray[np.int64], x: FloatArray, y: FloatArray) -> IntArray:
-        # The upper bits, scaled: every server is as likely as any other to within 2⁻³².
-        return (((mixed(client, seed) >> np.uint64(32)) * servers) >> np.uint64(32)).astype(np.int32)
+        # Scaling the upper 32 bits makes all servers equally likely to within 2⁻³².
+        return (((hash_ids(client, seed) >> np.uint64(32)) * servers) >> np.uint64(32)).astype(np.int32)
 
-    return clients.select("client", "x", "y").mapInArrow(_each(choose, "home"), HOMES)
+    return clients.select("client", "x", "y").mapInArrow(_add_column(choose, "home"), HOMES_SCHEMA)
 
 
-def reloc_homes(clients: "DataFrame", factors: "DataFrame | None", field: Field, reading: Reading) -> "DataFrame":
-    """Return RELOC's homes; each cluster is one task."""
-    of_server, centre = divide_servers(field.server_x, field.server_y, reading.k, reading.seed)
+def reloc_homes(clients: "DataFrame", factors: "DataFrame | None", field: Field, options: RelocOptions) -> "DataFrame":
+    """Assign every client to a server with RELOC. Each cluster is one task.
+
+    Parameters
+    ----------
+    clients, field
+        As for :func:`nearest_homes`.
+    factors
+        The factors of :func:`spark.factors.factorise`, or None if the options need no factors.
+    options
+        The options of RELOC.
+
+    Returns
+    -------
+    pyspark.sql.DataFrame
+        Columns ``client`` and ``home``.
+    """
+    server_cluster, centroid = divide_servers(field.server_x, field.server_y, options.k, options.seed)
 
     def cluster(client: npt.NDArray[np.int64], x: FloatArray, y: FloatArray) -> IntArray:
-        return nearest_centroid(x, y, centre)
+        return nearest_centroid(x, y, centroid)
 
-    names = [*COLUMNS, "cluster"]
-    found = clients.select(*COLUMNS).mapInArrow(_each(cluster, "cluster", keep=True), _schema(clients, "cluster int"))
+    selected = clients.select(*CLIENT_COLUMNS)
+    schema = ", ".join([*(f"{name} {kind}" for name, kind in selected.dtypes), "cluster int"])
+    clustered = selected.mapInArrow(_add_column(cluster, "cluster", keep_all=True), schema)
+    names = [*CLIENT_COLUMNS, "cluster"]
     if factors is not None:
-        found = found.join(factors, "client")
+        clustered = clustered.join(factors, "client")
         names.append("factors")
-    return found.select(*names).groupBy("cluster").applyInArrow(_place(field, of_server, reading), HOMES)
+    place = _cluster_placement(field, server_cluster, options)
+    return clustered.select(*names).groupBy("cluster").applyInArrow(place, HOMES_SCHEMA)
 
 
 def otos_homes(clients: "DataFrame", field: Field) -> "DataFrame":
-    """Return OTOS's homes: topics choose their servers everywhere at once, the loop over all clients is one task.
+    """Assign every client to a server with OTOS.
 
-    Its cooperation step may move a client to any server, so that it does not split.
+    The servers of the topics are chosen in parallel. The loop over all clients is a single task, because the
+    cooperation step may move a client to any server.
+
+    Parameters
+    ----------
+    clients, field
+        As for :func:`nearest_homes`.
+
+    Returns
+    -------
+    pyspark.sql.DataFrame
+        Columns ``client`` and ``home``.
     """
-    by_topic = clients.select("client", "x", "y", "topic", "position").mapInArrow(_to_topics(field.blocks), SCHEMA)
-    preferred = by_topic.groupBy("block").applyInArrow(_preferred(field), "client bigint, preferred int")
-    found = clients.select(*COLUMNS).join(preferred, "client").selectExpr("*", "0 AS cluster")
-    everything = np.zeros(len(field.server_x), np.int32)
-    steps = Reading(k=1, related=0)
-    return found.groupBy("cluster").applyInArrow(_place(field, everything, steps), HOMES)
+    memberships = clients.select("client", "x", "y", "topic", "position")
+    by_topic = memberships.mapInArrow(_memberships_by_topic(field.n_blocks), BLOCK_SCHEMA)
+    preferred = by_topic.groupBy("block").applyInArrow(_preferred_servers(field), "client bigint, preferred int")
+    joined = clients.select(*CLIENT_COLUMNS).join(preferred, "client").selectExpr("*", "0 AS cluster")
+    one_cluster = np.zeros(len(field.server_x), np.int32)
+    place = _cluster_placement(field, one_cluster, RelocOptions(k=1, related=0))
+    return joined.groupBy("cluster").applyInArrow(place, HOMES_SCHEMA)
 
 
-def _schema(frame: "DataFrame", more: str) -> str:
-    kinds = ", ".join(f"{name} {kind}" for name, kind in frame.select(*COLUMNS).dtypes)
-    return f"{kinds}, {more}"
-
-
-def _each(
-    choose: Callable[[npt.NDArray[np.int64], FloatArray, FloatArray], IntArray], name: str, keep: bool = False
+def _add_column(
+    compute: Callable[[npt.NDArray[np.int64], FloatArray, FloatArray], IntArray], name: str, keep_all: bool = False
 ) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
-    """Return a function that adds a column computed from id and position."""
+    """Return a function for ``mapInArrow`` that adds a column computed from the id and position of each client.
 
-    def each(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    Of the other columns all are kept, or only ``client``.
+    """
+
+    def add(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
-            chosen = choose(*(batch.column(c).to_numpy(zero_copy_only=False) for c in ("client", "x", "y")))
-            kept = batch.schema.names if keep else ["client"]
-            yield pa.record_batch([*(batch.column(c) for c in kept), pa.array(chosen)], names=[*kept, name])
+            column = compute(*(batch.column(c).to_numpy(zero_copy_only=False) for c in ("client", "x", "y")))
+            kept = batch.schema.names if keep_all else ["client"]
+            yield pa.record_batch([*(batch.column(c) for c in kept), pa.array(column)], names=[*kept, name])
 
-    return each
+    return add
 
 
-def _place(field: Field, of_server: IntArray, reading: Reading) -> Callable[[pa.Table], pa.Table]:
+def _cluster_placement(field: Field, server_cluster: IntArray, options: RelocOptions) -> Callable[[pa.Table], pa.Table]:
+    """Return a function for ``applyInArrow`` that places the clients of one cluster."""
+
     def place(table: pa.Table) -> pa.Table:
         table = table.combine_chunks().sort_by("client")
-        servers = np.flatnonzero(of_server == table["cluster"][0].as_py()).astype(np.int32)
+        servers = np.flatnonzero(server_cluster == table["cluster"][0].as_py()).astype(np.int32)
         degree = table["topic"].combine_chunks().value_lengths().to_numpy(zero_copy_only=False)
-        topic, position, size = (_flat(table, name) for name in ("topic", "position", "size"))
-        # Algorithm 1 goes through topics by id and through members in their order.
+        topic, position, size = (_flatten(table, name) for name in ("topic", "position", "size"))
+        # Algorithm 1 visits topics in the order of their ids and members in their order within the topic.
         order = np.lexsort((position, topic))
-        named = "preferred" in table.column_names
+        has_preferred = "preferred" in table.column_names
         task = make_task(
             entry_client=np.repeat(np.arange(len(table), dtype=np.int32), degree)[order],
             entry_topic=topic[order],
@@ -147,52 +212,56 @@ def _place(field: Field, of_server: IntArray, reading: Reading) -> Callable[[pa.
             server_y=field.server_y[servers],
             delay=np.empty((0, 0)),
             delay_per_km=field.delay_per_km,
-            preferred=np.array(table["preferred"]) if named else np.empty(0, np.int32),
+            preferred=np.array(table["preferred"]) if has_preferred else np.empty(0, np.int32),
         )
-        steps = Steps(_related(table, topic, degree, reading), cooperate=True)
+        steps = Steps(_relation_finder(table, topic, degree, options), cooperate=True)
         cluster = Cluster(np.arange(len(table), dtype=np.int32), servers, task)
         return pa.table({"client": table["client"], "home": place_cluster(cluster, steps)})
 
     return place
 
 
-def _related(
-    table: pa.Table, topic: npt.NDArray[np.int64], degree: npt.NDArray[np.int32], reading: Reading
+def _relation_finder(
+    table: pa.Table, topic: npt.NDArray[np.int64], degree: npt.NDArray[np.int32], options: RelocOptions
 ) -> Related | None:
-    if reading.related == 0:
+    if options.related == 0:
         return None
-    if reading.needs_factors:
-        factors = _flat(table, "factors").reshape(len(table), -1)
-        return lambda clients: most_related_by_factors(factors, reading.related)
-    return lambda clients: most_related_exactly(offsets(degree), topic, reading.related)
+    if options.needs_factors:
+        factors = _flatten(table, "factors").reshape(len(table), -1)
+        return lambda clients: most_related_by_factors(factors, options.related)
+    return lambda clients: most_related_exactly(offsets(degree), topic, options.related)
 
 
-def _flat(table: pa.Table, name: str) -> npt.NDArray[Any]:
-    # A copy: compiled code for arrays that cannot be written to is other code, which the local run does not have ready.
+def _flatten(table: pa.Table, name: str) -> npt.NDArray[Any]:
+    # The copy makes the array writable. Numba would compile the kernels anew for read-only arrays.
     return np.array(table[name].combine_chunks().flatten().to_numpy(zero_copy_only=False))
 
 
-def _to_topics(blocks: int) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
-    def turn(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+def _memberships_by_topic(n_blocks: int) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+    """Return a function for ``mapInArrow`` that packs the memberships of clients into blocks by topic."""
+
+    def regroup(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
             degree = batch.column("topic").value_lengths().to_numpy(zero_copy_only=False)
             start = np.cumsum(degree) - degree
-            first = np.zeros(int(degree.sum()), np.int64)
-            first[start] = 1  # topics ascend
+            is_first = np.zeros(int(degree.sum()), np.int64)
+            is_first[start] = 1  # the topics of a client are sorted by id
             client, x, y = (
                 np.repeat(batch.column(c).to_numpy(zero_copy_only=False), degree) for c in ("client", "x", "y")
             )
             topic, position = (batch.column(c).flatten().to_numpy(zero_copy_only=False) for c in ("topic", "position"))
-            yield packed(blocks, topic, position.astype(np.int64), client, x, y, first)
+            yield pack(n_blocks, topic, position.astype(np.int64), client, x, y, is_first)
 
-    return turn
+    return regroup
 
 
-def _preferred(field: Field) -> Callable[[pa.Table], pa.Table]:
+def _preferred_servers(field: Field) -> Callable[[pa.Table], pa.Table]:
+    """Return a function for ``applyInArrow``: the server of each client's first topic, for the topics of a block."""
+
     def choose(table: pa.Table) -> pa.Table:
-        found = unpacked(table["payload"], 6)
-        topic, _, client, x, y, first = found[:, np.lexsort((found[1], found[0]))]
-        _, start, owner = np.unique(topic, return_index=True, return_inverse=True)
+        entries = unpack(table["payload"], 6)
+        topic, _, client, x, y, is_first = entries[:, np.lexsort((entries[1], entries[0]))]
+        _, start, topic_index = np.unique(topic, return_index=True, return_inverse=True)
         server = topic_servers(
             np.append(start, len(topic)).astype(np.int64),
             np.arange(len(topic), dtype=np.int32),
@@ -203,7 +272,7 @@ def _preferred(field: Field) -> Callable[[pa.Table], pa.Table]:
             field.delay_per_km,
             np.empty((0, 0)),
         )
-        firsts = first > 0
-        return pa.table({"client": client[firsts], "preferred": server[owner[firsts]]})
+        first = is_first > 0
+        return pa.table({"client": client[first], "preferred": server[topic_index[first]]})
 
     return choose

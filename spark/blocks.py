@@ -1,7 +1,7 @@
-"""Many small records as a few large ones: what goes through a shuffle is a block of packed numbers, not a row each.
+"""Blocks: many small records packed into a few large ones before they go through a shuffle.
 
-Rows cost Spark some 100 ns each way at every border between Java and Python and at every sort; a block of 100,000
-pairs costs what one row costs. A record's block follows from its id alone, never from how the data is partitioned.
+Spark needs about 100 ns per row at every transfer between Java and Python and at every sort. A block of 100,000 pairs
+costs as much as a single row. The block of a record follows from its id alone, never from the partitions of the data.
 """
 
 from typing import Any
@@ -12,12 +12,25 @@ import pyarrow as pa
 
 from relocbench.instances.files.edge_list import IdArray
 
-SCHEMA = "block int, payload binary"
-_ARROW = pa.schema([("block", pa.int32()), ("payload", pa.binary())])
+BLOCK_SCHEMA = "block int, payload binary"
+_ARROW_SCHEMA = pa.schema([("block", pa.int32()), ("payload", pa.binary())])
 
 
-def mixed(ids: IdArray, salt: int = 0) -> npt.NDArray[np.uint64]:
-    """Return 64 well-mixed bits for each id (splitmix64): different for different ids, and for every salt others."""
+def hash_ids(ids: IdArray, salt: int = 0) -> npt.NDArray[np.uint64]:
+    """Hash ids to 64 bits each (splitmix64).
+
+    Parameters
+    ----------
+    ids
+        The ids to hash.
+    salt
+        Selects the hash function: another salt gives other bits.
+
+    Returns
+    -------
+    numpy.ndarray
+        One hash for each id. Different ids have different hashes.
+    """
     with np.errstate(over="ignore"):
         z = ids.astype(np.uint64) + np.uint64(0x9E3779B97F4A7C15) * np.uint64((2 * salt + 1) % 2**64)
         z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
@@ -25,24 +38,65 @@ def mixed(ids: IdArray, salt: int = 0) -> npt.NDArray[np.uint64]:
         return np.asarray(z ^ (z >> np.uint64(31)), np.uint64)
 
 
-def block_of(ids: IdArray, blocks: int) -> npt.NDArray[np.uint16]:
-    """Return the block that each id belongs to."""
-    return (mixed(ids) % np.uint64(blocks)).astype(np.uint16)
+def block_of(ids: IdArray, n_blocks: int) -> npt.NDArray[np.uint16]:
+    """Compute the block that each id belongs to.
+
+    Parameters
+    ----------
+    ids
+        Ids of clients or topics.
+    n_blocks
+        The number of blocks, at most 65,536.
+
+    Returns
+    -------
+    numpy.ndarray
+        The block number of each id.
+    """
+    return (hash_ids(ids) % np.uint64(n_blocks)).astype(np.uint16)
 
 
-def packed(blocks: int, key: IdArray, *others: npt.NDArray[Any]) -> pa.RecordBatch:
-    """Return records of 64-bit numbers as one for each block of the key that has any."""
-    block = block_of(key, blocks)
-    order = np.argsort(block, kind="stable")  # 16 bits: sorted by counting
-    count = np.bincount(block, minlength=blocks)
+def pack(n_blocks: int, key: IdArray, *others: npt.NDArray[Any]) -> pa.RecordBatch:
+    """Pack records of 64-bit numbers into one row per block.
+
+    Parameters
+    ----------
+    n_blocks
+        The number of blocks.
+    key
+        The first column. It determines the block of each record.
+    *others
+        Further columns of 64-bit integers or floats.
+
+    Returns
+    -------
+    pyarrow.RecordBatch
+        One row of ``BLOCK_SCHEMA`` for each block that has at least one record.
+    """
+    block = block_of(key, n_blocks)
+    order = np.argsort(block, kind="stable")  # a radix sort, because block numbers have 16 bits
+    count = np.bincount(block, minlength=n_blocks)
     end = np.cumsum(count)
-    there = np.flatnonzero(count)
+    nonempty = np.flatnonzero(count)
     columns = [np.ascontiguousarray(column[order]).view(np.int64) for column in (key, *others)]
-    payload = [b"".join(column[end[b] - count[b] : end[b]].tobytes() for column in columns) for b in there]
-    return pa.record_batch([pa.array(there, pa.int32()), pa.array(payload, pa.binary())], schema=_ARROW)
+    payload = [b"".join(column[end[b] - count[b] : end[b]].tobytes() for column in columns) for b in nonempty]
+    return pa.record_batch([pa.array(nonempty, pa.int32()), pa.array(payload, pa.binary())], schema=_ARROW_SCHEMA)
 
 
-def unpacked(payload: pa.ChunkedArray, columns: int = 2) -> npt.NDArray[np.int64]:
-    """Return the numbers of all records of a block, a row for each column; view those that are floats as such."""
+def unpack(payload: pa.ChunkedArray, columns: int = 2) -> npt.NDArray[np.int64]:
+    """Unpack the records of one block.
+
+    Parameters
+    ----------
+    payload
+        All payloads of the block.
+    columns
+        The number of columns that :func:`pack` received, the key included.
+
+    Returns
+    -------
+    numpy.ndarray
+        One row for each column. Columns of floats have to be viewed as ``float64``.
+    """
     parts = [np.frombuffer(record.as_buffer(), np.int64).reshape(columns, -1) for record in payload]
     return np.concatenate(parts, axis=1) if parts else np.empty((columns, 0), np.int64)

@@ -1,4 +1,4 @@
-"""Steps of a pipeline in a folder: each a dataset that is whole, with a note of how it was made, or not there."""
+"""Steps of a pipeline, each in a folder of its own: a complete dataset and a record of its inputs, or nothing."""
 
 import contextlib
 import json
@@ -15,67 +15,121 @@ from relocbench.instances.files.atomic_write import written_whole
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-NOTE = "made.json"
+# Name of the record. It is written last, so that a folder with a record holds a complete step.
+RECORD_FILE = "made.json"
+# Key of the record under which the inputs of the step are stored.
+INPUTS_KEY = "asked"
 
 
-def write_step(frame: "DataFrame", folder: Path) -> None:
-    """Write a dataset beside its place and put it there when it is whole."""
-    beside = folder.with_name(f".{folder.name}.part")
-    frame.write.mode("overwrite").parquet(os.path.abspath(beside))
+def write_dataset(frame: "DataFrame", folder: Path) -> None:
+    """Write a Parquet dataset to a temporary folder and rename that folder when it is complete.
+
+    Parameters
+    ----------
+    frame
+        The rows to write.
+    folder
+        The final folder. An existing one is replaced.
+    """
+    temporary = folder.with_name(f".{folder.name}.part")
+    frame.write.mode("overwrite").parquet(os.path.abspath(temporary))
     if folder.exists():
         shutil.rmtree(folder)
-    beside.rename(folder)
+    temporary.rename(folder)
 
 
-def once(folder: Path, asked: Mapping[str, Any], make: Callable[[], Mapping[str, Any]]) -> tuple[dict[str, Any], bool]:
-    """Return the note of a step that is there, or make it; and whether it was there.
+def run_once(
+    folder: Path, inputs: Mapping[str, Any], compute: Callable[[], Mapping[str, Any]]
+) -> tuple[dict[str, Any], bool]:
+    """Run a step unless its folder holds the result already.
 
     Parameters
     ----------
     folder
-        Of the step.
-    asked
-        What the step is made from: a folder that was made from something else is refused.
-    make
-        Writes the datasets and returns what is to be noted besides.
+        The folder of the step.
+    inputs
+        Everything that determines the result. It must be serialisable as JSON.
+    compute
+        Writes the datasets of the step and returns further entries for its record.
+
+    Returns
+    -------
+    record
+        The record of the step: its inputs and the entries that ``compute`` returned.
+    existed
+        Whether the step had been completed by an earlier call.
+
+    Raises
+    ------
+    InputError
+        If the folder holds a result of other inputs.
     """
-    asked = json.loads(json.dumps(asked))
-    note = folder / NOTE
-    if note.exists():
-        found = read_note(folder)
-        if (before := found.get("asked")) != asked:
-            others = before if isinstance(before, dict) else {}
-            names = sorted(name for name in {*asked, *others} if asked.get(name) != others.get(name))
-            was = ", ".join(f"{name} {shown(others.get(name))}" for name in names)
-            raise InputError(str(folder), f"was made with {was}: choose another folder, or remove this one")
-        return found, True
+    inputs = json.loads(json.dumps(inputs))
+    path = folder / RECORD_FILE
+    if path.exists():
+        record = read_record(folder)
+        if (earlier := record.get(INPUTS_KEY)) != inputs:
+            others = earlier if isinstance(earlier, dict) else {}
+            names = sorted(name for name in {*inputs, *others} if inputs.get(name) != others.get(name))
+            differences = ", ".join(f"{name} {shown(others.get(name))}" for name in names)
+            raise InputError(str(folder), f"was made with {differences}: choose another folder, or remove this one")
+        return record, True
     folder.mkdir(parents=True, exist_ok=True)
-    made = {"asked": asked, **make()}
-    with written_whole(note) as temporary:
-        temporary.write_text(json.dumps(made, indent=1) + "\n", encoding="utf-8")
-    return made, False
+    record = {INPUTS_KEY: inputs, **compute()}
+    with written_whole(path) as temporary:
+        temporary.write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
+    return record, False
+
+
+def read_record(folder: Path) -> dict[str, Any]:
+    """Read the record of a completed step.
+
+    Parameters
+    ----------
+    folder
+        The folder of the step.
+
+    Returns
+    -------
+    dict
+        The record that :func:`run_once` wrote.
+
+    Raises
+    ------
+    InputError
+        If there is no record, or the file is not a JSON object.
+    """
+    path = folder / RECORD_FILE
+    try:
+        record = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise InputError(str(path), f"cannot be read ({reason(error)})") from error
+    if not isinstance(record, dict):
+        raise InputError(str(path), f"expected an object, got {shown(record)}")
+    return record
 
 
 @contextlib.contextmanager
-def input_errors() -> Iterator[None]:
-    """Let wrong input that a task has met be the same error here, without what Spark says around it."""
+def unwrap_input_errors() -> Iterator[None]:
+    """Raise an :class:`InputError` of a Spark task as an :class:`InputError` of this process.
+
+    Spark reports an exception of a task as text, between lines of its own. Only the message of the task is kept.
+
+    Yields
+    ------
+    None
+
+    Raises
+    ------
+    InputError
+        If a task raised one.
+    """
     from pyspark.errors import PythonException
 
     try:
         yield
     except PythonException as error:
-        found = re.search(r"^relocbench\.instances\.errors\.InputError: (.*)$", str(error), re.MULTILINE)
-        if found is None:
+        match = re.search(rf"^{re.escape(InputError.__module__)}\.InputError: (.*)$", str(error), re.MULTILINE)
+        if match is None:
             raise
-        raise InputError("", found[1]) from error
-
-
-def read_note(folder: Path) -> dict[str, Any]:
-    """Return the note of a step that is whole."""
-    try:
-        found = json.loads((folder / NOTE).read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        raise InputError(str(folder / NOTE), f"cannot be read ({reason(error)})") from error
-    if not isinstance(found, dict):
-        raise InputError(str(folder / NOTE), f"expected an object, got {shown(found)}")
-    return found
+        raise InputError("", match[1]) from error

@@ -1,9 +1,10 @@
-"""The project's code on the executors of a cluster.
+"""Shipping the code of this project to the executors of a cluster.
 
-:func:`ship` writes an archive and hands it to Spark. Imported out of the archive the code would work as well, but
-numba's cache, which goes by the paths of files, would miss: every process would compile anew. So the archive holds a
-stub of the package that calls :func:`arrive`, which unpacks the code into a folder of its own on that machine. This
-module travels beside the package, under another name, and therefore imports nothing of it.
+:func:`ship` writes an archive and passes it to Spark. Code can be imported from inside an archive, but numba's cache
+depends on the paths of the source files and would miss, so that every process would compile the kernels anew.
+Therefore the archive holds a stub of the package. The stub calls :func:`import_unpacked`, which unpacks the code into a
+folder of the executor's machine and imports it from there. The stub needs this module before the package exists: the
+archive holds a copy of it under another name, and the module imports nothing from the package.
 """
 
 import hashlib
@@ -20,54 +21,69 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-# Where in the archive the package is.
-CARGO = "cargo/"
-# What executors need; the command and the reports stay here.
+# Folder of the archive that holds the package itself.
+PACKAGE_PREFIX = "package/"
 PACKAGE = Path(__file__).parent.parent
-ROOMS = ("instances", "heuristics", "formulations", "runs", "spark")
-STUB = """from relocbench_code_shipping import arrive
+# The parts of the package that executors need. Commands and reports run in the driver only.
+SHIPPED_PARTS = ("instances", "heuristics", "formulations", "runs", "spark")
+STUB = """from relocbench_code_shipping import import_unpacked
 from relocbench_cache_folder import cache_folder
 
-arrive(__name__, __loader__.archive, cache_folder("code"))
+import_unpacked(__name__, __loader__.archive, cache_folder("code"))
 """
 
 
 def ship(spark: "SparkSession", folder: Path) -> None:
-    """Hand the code of this process to the executors of a session; ``folder`` keeps the archive meanwhile."""
+    """Send the code of this process to the executors of a session.
+
+    Parameters
+    ----------
+    spark
+        The session.
+    folder
+        A folder for the archive. It must exist as long as the session.
+    """
     archive = folder / "relocbench.zip"
     write_archive(archive)
     spark.sparkContext.addPyFile(str(archive))
-    # Spark imports from it in this process, too; here, however, the code is as it was installed.
+    # Spark adds the archive to the import path of this process too, but here the installed code must be used.
     sys.path[:] = [entry for entry in sys.path if Path(entry).name != archive.name]
 
 
 def write_archive(path: Path) -> None:
-    """Write the archive; the same code is the same bytes."""
+    """Write the archive. The same code always gives the same bytes.
+
+    Parameters
+    ----------
+    path
+        The file to write.
+    """
     content = {"relocbench/__init__.py": STUB.encode()}
     content["relocbench_code_shipping.py"] = Path(__file__).read_bytes()
     content["relocbench_cache_folder.py"] = (PACKAGE / "instances" / "kernels" / "cache_folder.py").read_bytes()
-    shipped = [PACKAGE / "__init__.py", *(file for room in ROOMS for file in (PACKAGE / room).rglob("*.py"))]
+    shipped = [PACKAGE / "__init__.py", *(file for part in SHIPPED_PARTS for file in (PACKAGE / part).rglob("*.py"))]
     for file in sorted(shipped):
-        content[f"{CARGO}relocbench/{file.relative_to(PACKAGE).as_posix()}"] = file.read_bytes()
+        content[f"{PACKAGE_PREFIX}relocbench/{file.relative_to(PACKAGE).as_posix()}"] = file.read_bytes()
     content |= _metadata()
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
         for name, data in content.items():
-            archive.writestr(zipfile.ZipInfo(name), data, zipfile.ZIP_DEFLATED)  # the info: without today's date
+            # A ZipInfo has a constant date. A plain name would get the date of today.
+            archive.writestr(zipfile.ZipInfo(name), data, zipfile.ZIP_DEFLATED)
 
 
-def _metadata() -> dict[str, bytes]:
-    """Return what names the packages this one uses: runs tell the versions of those."""
-    try:
-        found = importlib.metadata.distribution("relocbench")
-    except importlib.metadata.PackageNotFoundError:  # run from a plain checkout
-        return {}
-    text = found.read_text("METADATA") or ""
-    return {f"{CARGO}relocbench-{found.version}.dist-info/METADATA": text.encode()}
+def import_unpacked(package: str, archive: str, caches: Path) -> None:
+    """Unpack the archive and import the package from its folder in place of the stub that calls this function.
 
-
-def arrive(package: str, archive: str, caches: Path) -> None:
-    """Import the package from the archive's folder in place of its stub, which calls this."""
-    folder = str(unpacked(archive, caches))
+    Parameters
+    ----------
+    package
+        The name of the package.
+    archive
+        The path of the archive.
+    caches
+        The folder below which the archive is unpacked.
+    """
+    folder = str(unpack_archive(archive, caches))
     if folder not in sys.path:
         sys.path.insert(0, folder)
     del sys.modules[package]
@@ -75,20 +91,41 @@ def arrive(package: str, archive: str, caches: Path) -> None:
     importlib.import_module(package)
 
 
-def unpacked(archive: str, caches: Path) -> Path:
-    """Return the folder that has what an archive holds; its name is made from the content."""
+def unpack_archive(archive: str, caches: Path) -> Path:
+    """Unpack the archive unless an earlier process has done so.
+
+    Parameters
+    ----------
+    archive, caches
+        As for :func:`import_unpacked`.
+
+    Returns
+    -------
+    pathlib.Path
+        The folder with the content of the archive. Its name is a hash of the archive.
+    """
     folder = caches / hashlib.sha256(Path(archive).read_bytes()).hexdigest()[:16]
     if folder.is_dir():
         return folder
-    # Several processes may arrive at once: each unpacks for itself, and the first to be done gives it the name.
+    # Several processes may start at once. Each unpacks into its own folder, and the first to finish renames that.
     temporary = tempfile.mkdtemp(dir=caches)
     try:
         with zipfile.ZipFile(archive) as file:
-            file.extractall(temporary, [name for name in file.namelist() if name.startswith(CARGO)])
-        os.rename(os.path.join(temporary, CARGO), folder)
+            file.extractall(temporary, [name for name in file.namelist() if name.startswith(PACKAGE_PREFIX)])
+        os.rename(os.path.join(temporary, PACKAGE_PREFIX), folder)
     except OSError:
         if not folder.is_dir():
             raise
     finally:
         shutil.rmtree(temporary, ignore_errors=True)
     return folder
+
+
+def _metadata() -> dict[str, bytes]:
+    """Return the package metadata. It names the dependencies whose versions each run records."""
+    try:
+        distribution = importlib.metadata.distribution("relocbench")
+    except importlib.metadata.PackageNotFoundError:  # the package is used without being installed
+        return {}
+    text = distribution.read_text("METADATA") or ""
+    return {f"{PACKAGE_PREFIX}relocbench-{distribution.version}.dist-info/METADATA": text.encode()}

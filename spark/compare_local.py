@@ -1,4 +1,4 @@
-"""An instance of full scale as an ordinary one, and what the local methods make of it: read without Spark."""
+"""Comparison of Spark's homes with those of the local method. The full-scale datasets are read without Spark."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,14 +16,24 @@ from relocbench.instances.evaluation import evaluate
 from relocbench.instances.files.edge_list import IdArray
 from relocbench.instances.instance import Instance
 from relocbench.instances.kernels.ragged import FloatArray, IntArray, Ragged
-from relocbench.spark.assign import Reading
-from relocbench.spark.checkpoints import read_note
+from relocbench.spark.assign import RelocOptions
+from relocbench.spark.checkpoints import INPUTS_KEY, read_record
 from relocbench.spark.placement import read_field
 
 
 @dataclass(frozen=True)
 class Comparison:
-    """How homes found by Spark compare with those found here: how many differ, and both costs."""
+    """The difference between an assignment computed by Spark and one computed locally.
+
+    Attributes
+    ----------
+    clients
+        The number of clients.
+    different
+        The number of clients whose homes differ.
+    objective, local_objective
+        ``ΣD`` as Spark computed it, and ``ΣD`` of the local homes.
+    """
 
     clients: int
     different: int
@@ -32,23 +42,33 @@ class Comparison:
 
     @property
     def equal(self) -> bool:
-        """Whether all homes are equal, and the costs to nine digits."""
+        """Whether all homes are equal, and the objectives agree to nine digits."""
         return not self.different and abs(self.objective - self.local_objective) <= 1e-9 * abs(self.local_objective)
 
 
 def read_local(folder: Path) -> tuple[Instance, IdArray]:
-    """Return the instance in a folder that ``reloc`` wrote, and the id of each of its clients.
+    """Read a full-scale instance as an ordinary one. It must fit into memory.
 
-    Clients and topics are numbered by their ids. For sizes that fit into memory.
+    Parameters
+    ----------
+    folder
+        A folder that ``relocbench spark reloc`` wrote.
+
+    Returns
+    -------
+    instance
+        The instance, with clients and topics numbered in the order of their ids.
+    ids
+        The id of each client.
     """
-    field, note = read_field(folder / "field"), read_note(folder / "field")
+    field, inputs = read_field(folder / "field"), read_record(folder / "field")[INPUTS_KEY]
     clients = _read(folder / "field" / "clients", ["client", "x", "y"]).sort_by("client")
-    topics = _read(Path(note["asked"]["topics"]) / "topics", ["topic", "members"]).sort_by("topic")
+    topics = _read(Path(inputs["topics"]) / "topics", ["topic", "members"]).sort_by("topic")
     ids = clients["client"].to_numpy()
     members = topics["members"].combine_chunks()
     size = members.value_lengths().to_numpy(zero_copy_only=False).astype(np.int64)
     member = np.searchsorted(ids, members.flatten().to_numpy(zero_copy_only=False))
-    groups = Ragged(np.append(0, np.cumsum(size)), member)
+    topic_members = Ragged(np.append(0, np.cumsum(size)), member)
     instance = Instance(
         name=folder.resolve().name,
         cloud_delay=field.cloud_delay,
@@ -60,15 +80,33 @@ def read_local(folder: Path) -> tuple[Instance, IdArray]:
         client_x=clients["x"].to_numpy(),
         client_y=clients["y"].to_numpy(),
         spool=field.spool_per_member * size.astype(np.float64),
-        publishers=groups,
-        subscribers=groups,
-        parameters=note["asked"],
+        publishers=topic_members,
+        subscribers=topic_members,
+        parameters=inputs,
     )
     return instance, ids
 
 
 def read_homes(folder: Path, ids: IdArray) -> IntArray:
-    """Return the homes in a dataset, in the order of the clients."""
+    """Read a dataset of homes.
+
+    Parameters
+    ----------
+    folder
+        The Parquet dataset.
+    ids
+        The ids of the clients, sorted.
+
+    Returns
+    -------
+    numpy.ndarray
+        The home of each client, in the order of ``ids``.
+
+    Raises
+    ------
+    InputError
+        If the dataset cannot be read or does not have exactly one row for each client.
+    """
     table = _read(folder, ["client", "home"]).sort_by("client")
     if not np.array_equal(table["client"].to_numpy(), ids):
         raise InputError(str(folder), f"expected one home for each of {len(ids)} clients, got {len(table)} rows")
@@ -76,7 +114,23 @@ def read_homes(folder: Path, ids: IdArray) -> IntArray:
 
 
 def read_factors(folder: Path, ids: IdArray) -> FloatArray:
-    """Return the factors in a dataset, a row for each client."""
+    """Read a dataset of factors.
+
+    Parameters
+    ----------
+    folder, ids
+        As for :func:`read_homes`.
+
+    Returns
+    -------
+    numpy.ndarray
+        One row of factors for each client.
+
+    Raises
+    ------
+    InputError
+        If the dataset cannot be read or does not have exactly one row for each client.
+    """
     table = _read(folder, ["client", "factors"]).sort_by("client")
     if not np.array_equal(table["client"].to_numpy(), ids):
         raise InputError(str(folder), f"expected factors for each of {len(ids)} clients, got {len(table)} rows")
@@ -85,31 +139,66 @@ def read_factors(folder: Path, ids: IdArray) -> FloatArray:
 
 
 def local_homes(folder: Path, method: str, instance: Instance, ids: IdArray) -> IntArray:
-    """Return the homes that the local method finds, told the same; RELOC by factors is handed those in the folder."""
+    """Run the local method with the options that the Spark run had.
+
+    RELOC by factors uses the factors in the folder. The local factorisation would compute others.
+
+    Parameters
+    ----------
+    folder
+        A folder that ``relocbench spark reloc`` wrote.
+    method
+        ``reloc``, ``nearest`` or ``otos``.
+    instance, ids
+        What :func:`read_local` returned for the folder.
+
+    Returns
+    -------
+    numpy.ndarray
+        The home of each client.
+
+    Raises
+    ------
+    InputError
+        If the method is another one. The draws of ``random`` differ between Spark and the local method.
+    """
     if method == "nearest":
         return nearest.solve(instance, seed=0, time_limit=0.0).home
     if method == "otos":
         return otos.solve(instance, seed=0, time_limit=0.0).home
     if method != "reloc":
-        raise InputError(str(folder), f"expected reloc, nearest or otos, got {method}: its draws are Spark's own")
-    asked = read_note(folder / method)["asked"]
-    reading = Reading(**{name: asked[name] for name in Reading.__dataclass_fields__})
+        raise InputError(str(folder), f"expected reloc, nearest or otos, got {method}: it draws differently on Spark")
+    inputs = read_record(folder / method)[INPUTS_KEY]
+    options = RelocOptions(**{name: inputs[name] for name in RelocOptions.__dataclass_fields__})
     related: Related | None
-    if reading.needs_factors:
-        related = factor_relations(read_factors(folder / "factors" / "factors", ids), reading.related)
+    if options.needs_factors:
+        related = factor_relations(read_factors(folder / "factors" / "factors", ids), options.related)
     else:
-        related = relation_finder(instance, "exact", reading.related, reading.rank, reading.seed)
-    clusters = make_clusters(instance, reading.k, reading.seed)
+        related = relation_finder(instance, "exact", options.related, options.rank, options.seed)
+    clusters = make_clusters(instance, options.k, options.seed)
     return run_clusters(instance, cluster_tasks(instance, clusters), Steps(related, cooperate=True), threads=2)
 
 
 def compare(folder: Path, method: str) -> Comparison:
-    """Run a method here and compare homes and cost with what Spark wrote."""
+    """Run a method locally and compare its homes and objective with those that Spark wrote.
+
+    Parameters
+    ----------
+    folder
+        A folder that ``relocbench spark reloc`` wrote.
+    method
+        ``reloc``, ``nearest`` or ``otos``.
+
+    Returns
+    -------
+    Comparison
+        How many homes differ, and both objectives.
+    """
     instance, ids = read_local(folder)
-    found, stated = read_homes(folder / method / "homes", ids), read_note(folder / method)["objective"]
+    homes, objective = read_homes(folder / method / "homes", ids), read_record(folder / method)["objective"]
     local = local_homes(folder, method, instance, ids)
-    different = int(np.count_nonzero(found != local))
-    return Comparison(len(ids), different, stated, evaluate(instance, local).objective)
+    different = int(np.count_nonzero(homes != local))
+    return Comparison(len(ids), different, objective, evaluate(instance, local).objective)
 
 
 def _read(folder: Path, columns: list[str]) -> pa.Table:

@@ -1,4 +1,4 @@
-"""An edge list read in pieces, each by whichever task has it."""
+"""Parallel reading of an edge list: files are cut into pieces, and each piece is read by one task."""
 
 import glob
 import gzip
@@ -16,40 +16,84 @@ from relocbench.instances.files.edge_list import EdgeText, only_comments, parse_
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-# Long enough that what a piece costs besides its lines does not count, short enough for many tasks at once.
+# Length of a piece: long enough that its fixed cost is negligible, short enough that many tasks run in parallel.
 PIECE_BYTES = 16 << 20
-PIECE = "path string, begin bigint, end bigint"
+PIECE_SCHEMA = "path string, begin bigint, end bigint"
+# Typical length of the text of a compressed file, as a multiple of the file's length.
+GZIP_RATIO = 6
 
 
 @dataclass(frozen=True)
 class EdgeList:
-    """Files of edges: their names, and how long they are (a packed one about six times as long when unpacked)."""
+    """The files of an edge list.
+
+    Attributes
+    ----------
+    paths
+        The absolute path of each file.
+    sizes
+        The length of each file in bytes.
+    """
 
     paths: tuple[str, ...]
     sizes: tuple[int, ...]
 
     @property
     def text_bytes(self) -> int:
-        """About how long the text is."""
-        return sum(size * (6 if _is_packed(path) else 1) for path, size in zip(self.paths, self.sizes, strict=True))
+        """The approximate length of the uncompressed text."""
+        files = zip(self.paths, self.sizes, strict=True)
+        return sum(size * (GZIP_RATIO if _is_compressed(path) else 1) for path, size in files)
 
     def pieces(self) -> list[tuple[str, int, int]]:
-        """Return which bytes of which file make a piece; a packed file can only be read from its beginning."""
-        found = []
+        """Cut the files into pieces. A compressed file is one piece, because it can only be read from its beginning.
+
+        Returns
+        -------
+        list
+            Path, first byte and end of each piece.
+        """
+        pieces = []
         for path, size in zip(self.paths, self.sizes, strict=True):
-            step = max(size, 1) if _is_packed(path) else PIECE_BYTES
-            found += [(path, begin, min(begin + step, size)) for begin in range(0, size, step)]
-        return found
+            step = max(size, 1) if _is_compressed(path) else PIECE_BYTES
+            pieces += [(path, begin, min(begin + step, size)) for begin in range(0, size, step)]
+        return pieces
 
     def frame(self, spark: "SparkSession") -> "DataFrame":
-        """Return the pieces as rows, each in a partition of its own."""
+        """Create a data frame of the pieces, with one partition for each piece.
+
+        Parameters
+        ----------
+        spark
+            The session.
+
+        Returns
+        -------
+        pyspark.sql.DataFrame
+            Columns ``path``, ``begin`` and ``end``.
+        """
         pieces = self.pieces()
         rows = spark.sparkContext.parallelize(pieces, max(1, len(pieces)))
-        return spark.createDataFrame(rows, PIECE)
+        return spark.createDataFrame(rows, PIECE_SCHEMA)
 
 
 def find_edges(pattern: str) -> EdgeList:
-    """Return the edge list that a file, a folder or a pattern with ``*`` names."""
+    """Find the files of an edge list.
+
+    Parameters
+    ----------
+    pattern
+        A file, a folder of files, or a pattern with ``*``.
+
+    Returns
+    -------
+    EdgeList
+        The files. Files of a folder whose names begin with ``.`` or ``_`` are left out.
+
+    Raises
+    ------
+    InputError
+        If there is no such file, or a file cannot be accessed.
+    """
     place = Path(pattern)
     if place.is_dir():
         paths = sorted(str(path) for path in place.iterdir() if path.is_file() and path.name[0] not in "._")
@@ -66,9 +110,25 @@ def find_edges(pattern: str) -> EdgeList:
 
 
 def read_piece(path: str, begin: int, end: int) -> Iterator[EdgeText]:
-    """Read the lines that begin in a piece of a file, some at a time."""
+    """Read the lines that begin within a piece of a file.
+
+    Parameters
+    ----------
+    path, begin, end
+        The piece, as :meth:`EdgeList.pieces` gives it.
+
+    Yields
+    ------
+    EdgeText
+        The edges of some lines, and the number of bad lines among them.
+
+    Raises
+    ------
+    InputError
+        If the file cannot be read.
+    """
     try:
-        texts = _unpacked(path) if _is_packed(path) else _lines_between(path, begin, end)
+        texts = _decompress(path) if _is_compressed(path) else _lines_between(path, begin, end)
         beginning = _only_comments_before(path, begin)
         for text in texts:
             yield parse_edges(text, beginning=beginning)
@@ -78,20 +138,31 @@ def read_piece(path: str, begin: int, end: int) -> Iterator[EdgeText]:
 
 
 def read_pieces(batches: Iterator[pa.RecordBatch]) -> Iterator[EdgeText]:
-    """Read the pieces that the rows of :meth:`EdgeList.frame` name."""
+    """Read all pieces of a partition.
+
+    Parameters
+    ----------
+    batches
+        Rows of the data frame that :meth:`EdgeList.frame` creates.
+
+    Yields
+    ------
+    EdgeText
+        As :func:`read_piece` does.
+    """
     for batch in batches:
         for row in batch.to_pylist():
             yield from read_piece(row["path"], row["begin"], row["end"])
 
 
-def _is_packed(path: str) -> bool:
+def _is_compressed(path: str) -> bool:
     return path.endswith(".gz")
 
 
 def _lines_between(path: str, begin: int, end: int) -> Iterator[bytes]:
     with open(path, "rb") as file:
         if begin > 0:
-            # The line that stands across the border belongs to the piece that it begins in.
+            # A line that crosses the border belongs to the piece in which it begins.
             file.seek(begin - 1)
             file.readline()
         length = end - file.tell()
@@ -101,7 +172,7 @@ def _lines_between(path: str, begin: int, end: int) -> Iterator[bytes]:
 
 
 def _only_comments_before(path: str, end: int) -> bool:
-    """Tell whether a header, which comments may stand before, may be still to come."""
+    """Return whether a header may follow, that is, whether only comments stand before a position of the file."""
     if end == 0:
         return True
     with open(path, "rb") as file:
@@ -111,7 +182,7 @@ def _only_comments_before(path: str, end: int) -> bool:
     return True
 
 
-def _unpacked(path: str) -> Iterator[bytes]:
+def _decompress(path: str) -> Iterator[bytes]:
     with gzip.open(path, "rb") as file:
         while text := file.read(PIECE_BYTES):
             yield text if text.endswith(b"\n") else text + file.readline()

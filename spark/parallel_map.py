@@ -1,62 +1,102 @@
-"""Many independent pieces of work, spread over the cores of a session so that all end at about the same time."""
+"""Parallel execution of many independent items, such that all cores finish at about the same time."""
 
 import gc
 import random
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, TypeVar
 
-from relocbench.spark.progress import watched
+from relocbench.spark.progress import run_with_progress
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 Item = TypeVar("Item")
-Answer = TypeVar("Answer")
-# A task of Spark's costs about 10 ms, so one for each piece is dear; but with few of them cores wait for the last.
-PARTS_PER_CORE = 12
-_settled = False
+Result = TypeVar("Result")
+# A Spark task costs about 10 ms, so that one task per item is too many. With few tasks, cores wait for the last one.
+CHUNKS_PER_CORE = 12
+_garbage_frozen = False
 
 
-def spread(
-    spark: "SparkSession", items: Sequence[Item], do: Callable[[Item], Answer], what: str, parts: int | None = None
-) -> list[Answer]:
-    """Return what ``do`` gives for each item, in no particular order.
+def parallel_map(
+    spark: "SparkSession",
+    items: Sequence[Item],
+    function: Callable[[Item], Result],
+    description: str,
+    chunks: int | None = None,
+) -> list[Result]:
+    """Apply a function to each item on the executors.
 
     Parameters
     ----------
     spark
         The session.
-    items, do
-        The work. An exception ends all of it, so ``do`` had better return what is to be survived.
-    what
-        What a progress bar says.
-    parts
-        About how many parts; by default 12 a core and some small ones at the end.
+    items
+        The items, each independent of the others.
+    function
+        The function to apply. An exception ends the whole call, so the function should return the errors that must
+        not affect other items.
+    description
+        The text of the progress bar.
+    chunks
+        The approximate number of chunks. Default: 12 per core, and some small ones at the end.
+
+    Returns
+    -------
+    list
+        The results, in no particular order.
     """
     if not items:
         return []
     context = spark.sparkContext
     cores = max(1, context.defaultParallelism)
-    portions = list(cut(shuffled(items), cores, parts or PARTS_PER_CORE * cores))
+    portions = list(tapered_chunks(shuffled(items), cores, chunks or CHUNKS_PER_CORE * cores))
 
-    def work(part: Iterable[Sequence[Item]]) -> Iterable[Answer]:
-        settle()
-        return [do(item) for portion in part for item in portion]
+    def work(partition: Iterable[Sequence[Item]]) -> Iterable[Result]:
+        _freeze_garbage()
+        return [function(item) for portion in partition for item in portion]
 
     job = context.parallelize(portions, len(portions)).mapPartitions(work)
-    return watched(spark, job.collect, what)
+    return run_with_progress(spark, job.collect, description)
 
 
 def shuffled(items: Sequence[Item]) -> list[Item]:
-    """Return the items so mixed that slow ones, which come in rows, are spread; the same every time."""
-    mixed = list(items)
-    random.Random(0).shuffle(mixed)
-    return mixed
+    """Shuffle items, because slow ones usually stand together. The order is the same in every call.
+
+    Parameters
+    ----------
+    items
+        The items.
+
+    Returns
+    -------
+    list
+        The items in another order.
+    """
+    result = list(items)
+    random.Random(0).shuffle(result)
+    return result
 
 
-def cut(items: Sequence[Item], cores: int, parts: int) -> Iterator[Sequence[Item]]:
-    """Cut into equal portions, and the rest into ever smaller ones: what is done last decides who waits how long."""
-    largest = max(1, len(items) // parts)
+def tapered_chunks(items: Sequence[Item], cores: int, chunks: int) -> Iterator[Sequence[Item]]:
+    """Split items into chunks of equal size and, at the end, ever smaller ones.
+
+    The chunks that begin last determine how long the other cores are idle.
+
+    Parameters
+    ----------
+    items
+        The items.
+    cores
+        The number of cores.
+    chunks
+        The approximate number of chunks.
+
+    Yields
+    ------
+    Sequence
+        The items of one chunk.
+    """
+    largest = max(1, len(items) // chunks)
     begin = 0
     while begin < len(items):
         size = max(1, min(largest, (len(items) - begin) // (2 * cores)))
@@ -64,10 +104,10 @@ def cut(items: Sequence[Item], cores: int, parts: int) -> Iterator[Sequence[Item
         begin += size
 
 
-def settle() -> None:
-    """Make the tasks of this process cheap: Spark collects garbage after each, and this much stays anyway."""
-    global _settled
-    if not _settled:
+def _freeze_garbage() -> None:
+    """Exclude the objects of the loaded modules from garbage collection, which Spark starts after each task."""
+    global _garbage_frozen
+    if not _garbage_frozen:
         gc.collect()
         gc.freeze()
-        _settled = True
+        _garbage_frozen = True

@@ -1,6 +1,7 @@
-"""RELOC and the other methods of the paper on one huge instance: the field, the factors, the homes, what they cost.
+"""RELOC and the other methods of the paper on one full-scale instance: positions, factors, homes and their cost.
 
-Each is a step in a folder of its own (``field``, ``factors``, and one named like the method), done once.
+Each step has a folder of its own: ``field``, ``factors``, and one with the name of the method. A completed step is not
+repeated.
 """
 
 import time
@@ -12,16 +13,16 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from relocbench.instances.errors import InputError
 from relocbench.instances.evaluation import Evaluation
 from relocbench.instances.generators.paper_generator import PaperParameters
-from relocbench.spark.assign import Method, Reading, nearest_homes, otos_homes, random_homes, reloc_homes
-from relocbench.spark.checkpoints import once, write_step
+from relocbench.spark.assign import Method, RelocOptions, nearest_homes, otos_homes, random_homes, reloc_homes
+from relocbench.spark.checkpoints import run_once, write_dataset
 from relocbench.spark.evaluate import evaluate_homes
-from relocbench.spark.factors import factorised
+from relocbench.spark.factors import factorise
 from relocbench.spark.placement import Field, place_field, read_field
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-Answer = TypeVar("Answer")
+Result = TypeVar("Result")
 OnStage = Callable[[str, float], None]
 
 
@@ -31,68 +32,110 @@ def solve_field(
     out: Path,
     method: Method,
     parameters: PaperParameters,
-    reading: Reading,
+    options: RelocOptions,
     *,
     proportional: bool = True,
     on_stage: OnStage | None = None,
 ) -> tuple[dict[str, Any], bool]:
-    """Run a method on the topics of a folder; return what its homes cost, and whether they were there already.
+    """Run a method on an instance made from topics.
 
     Parameters
     ----------
     spark
         The session.
     topics
-        A folder that ``arrange`` wrote.
+        A folder that ``relocbench spark arrange`` wrote.
     out
-        Folder to write to: datasets ``field/clients``, ``factors/factors`` and, by the name of the method, its homes.
+        The folder to write to: datasets ``field/clients``, ``factors/factors`` and, in a folder with the name of the
+        method, ``homes``.
     method
-        Which.
+        The method.
     parameters, proportional
         As for :func:`spark.placement.place_field`.
-    reading
-        What RELOC is told; its seed is that of everything.
+    options
+        The options of RELOC. Their seed is also the seed of positions and of random homes.
     on_stage
-        Told the name and the seconds of each stage when it is done.
+        Called with the name and the seconds of each stage when the stage has ended.
+
+    Returns
+    -------
+    record
+        The cost of the homes, under the names of ``relocbench evaluate --json``, and the inputs of the step.
+    existed
+        Whether the homes had been computed by an earlier call.
     """
 
-    def timed(stage: str, work: Callable[[], Answer]) -> Answer:
+    def timed(stage: str, work: Callable[[], Result]) -> Result:
         begin = time.perf_counter()
-        answer = work()
+        result = work()
         if on_stage is not None:
             on_stage(stage, time.perf_counter() - begin)
-        return answer
+        return result
 
-    field = timed("field", lambda: place_field(spark, topics, out / "field", parameters, reading.seed, proportional))
-    clients = dataset(spark, out / "field" / "clients")
+    field = timed("field", lambda: place_field(spark, topics, out / "field", parameters, options.seed, proportional))
+    clients = read_dataset(spark, out / "field" / "clients")
     factors = None
-    if method == "reloc" and reading.needs_factors:
-        timed("factors", lambda: _write_factors(clients, field, out / "factors", reading))
-        factors = dataset(spark, out / "factors" / "factors")
+    if method == "reloc" and options.needs_factors:
+        timed("factors", lambda: _write_factors(clients, field, out / "factors", options))
+        factors = read_dataset(spark, out / "factors" / "factors")
 
-    def make() -> dict[str, Any]:
-        chosen: dict[Method, Callable[[], DataFrame]] = {
-            "reloc": lambda: reloc_homes(clients, factors, field, reading),
+    def compute() -> dict[str, Any]:
+        methods: dict[Method, Callable[[], DataFrame]] = {
+            "reloc": lambda: reloc_homes(clients, factors, field, options),
             "nearest": lambda: nearest_homes(clients, field),
-            "random": lambda: random_homes(clients, field, reading.seed),
+            "random": lambda: random_homes(clients, field, options.seed),
             "otos": lambda: otos_homes(clients, field),
         }
         homes = out / method / "homes"
-        timed("homes", lambda: write_step(chosen[method](), homes))
-        return timed("evaluation", lambda: evaluate_homes(clients, dataset(spark, homes), field, homes)).values()
+        timed("homes", lambda: write_dataset(methods[method](), homes))
+        return timed("evaluation", lambda: evaluate_homes(clients, read_dataset(spark, homes), field, homes)).values()
 
-    asked = {"method": method, **(asdict(reading) if method == "reloc" else {"seed": reading.seed})}
-    return once(out / method, asked, make)
+    inputs = {"method": method, **(asdict(options) if method == "reloc" else {"seed": options.seed})}
+    return run_once(out / method, inputs, compute)
 
 
 def evaluate_folder(spark: "SparkSession", folder: Path, homes: Path) -> Evaluation:
-    """Evaluate an assignment, a dataset of clients and homes, of the instance in a folder that ``reloc`` wrote."""
+    """Evaluate an assignment of a full-scale instance.
+
+    Parameters
+    ----------
+    spark
+        The session.
+    folder
+        The instance: a folder that ``relocbench spark reloc`` wrote.
+    homes
+        A Parquet dataset with columns ``client`` and ``home``.
+
+    Returns
+    -------
+    Evaluation
+        The cost of the assignment.
+    """
     field = read_field(folder / "field")
-    return evaluate_homes(dataset(spark, folder / "field" / "clients"), dataset(spark, homes), field, homes)
+    clients = read_dataset(spark, folder / "field" / "clients")
+    return evaluate_homes(clients, read_dataset(spark, homes), field, homes)
 
 
-def dataset(spark: "SparkSession", folder: Path) -> "DataFrame":
-    """Return a dataset."""
+def read_dataset(spark: "SparkSession", folder: Path) -> "DataFrame":
+    """Open a Parquet dataset.
+
+    Parameters
+    ----------
+    spark
+        The session.
+    folder
+        The folder or file of the dataset.
+
+    Returns
+    -------
+    pyspark.sql.DataFrame
+        The dataset.
+
+    Raises
+    ------
+    InputError
+        If there is no such dataset.
+    """
     from pyspark.errors import AnalysisException
 
     try:
@@ -101,10 +144,10 @@ def dataset(spark: "SparkSession", folder: Path) -> "DataFrame":
         raise InputError(str(folder), "expected a Parquet dataset, found none") from error
 
 
-def _write_factors(clients: "DataFrame", field: Field, folder: Path, reading: Reading) -> None:
-    def make() -> dict[str, Any]:
-        with factorised(clients, field.topics, field.blocks, reading.rank, reading.rounds, folder / "work") as frame:
-            write_step(frame, folder / "factors")
+def _write_factors(clients: "DataFrame", field: Field, folder: Path, options: RelocOptions) -> None:
+    def compute() -> dict[str, Any]:
+        with factorise(clients, field.topics, field.n_blocks, options.rank, options.rounds, folder / "work") as factors:
+            write_dataset(factors, folder / "factors")
         return {}
 
-    once(folder, {"rank": reading.rank, "rounds": reading.rounds}, make)
+    run_once(folder, {"rank": options.rank, "rounds": options.rounds}, compute)

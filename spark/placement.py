@@ -1,4 +1,4 @@
-"""Where everybody is at full scale: servers placed by the driver, a position for each client by its id and the seed."""
+"""Positions at full scale: the driver places the servers; each client's position follows from its id and the seed."""
 
 import math
 from collections.abc import Callable, Iterator
@@ -20,32 +20,32 @@ from relocbench.instances.generators.paper_generator import (
 )
 from relocbench.instances.kernels.ragged import FloatArray
 from relocbench.instances.kernels.random_streams import stream
-from relocbench.spark.blocks import SCHEMA, mixed, packed, unpacked
-from relocbench.spark.checkpoints import once, read_note, write_step
+from relocbench.spark.blocks import BLOCK_SCHEMA, hash_ids, pack, unpack
+from relocbench.spark.checkpoints import INPUTS_KEY, read_record, run_once, write_dataset
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-CLIENTS = "client bigint, x double, y double, topic array<bigint>, position array<int>, size array<int>"
-# Memberships that a task sorts at once.
+CLIENTS_SCHEMA = "client bigint, x double, y double, topic array<bigint>, position array<int>, size array<int>"
+# Memberships per block, which one task sorts in memory.
 BLOCK_MEMBERSHIPS = 1 << 19
-LARGEST_BLOCKS = 4096
-# The paper's, whose share of the load a server's capacity is by default.
+MAX_BLOCKS = 4096
+# The default parameters of the paper. Proportional capacities refer to them.
 PAPER = PaperParameters()
 
 
 @dataclass(frozen=True, eq=False)
 class Field:
-    """The small part of an instance, which everybody gets: servers, delays, sizes.
+    """A full-scale instance without its clients and topics. It is small enough to be sent to every task.
 
     Attributes
     ----------
     server_x, server_y, storage_capacity, compute_capacity
-        As in an instance.
+        As in :class:`instances.instance.Instance`.
     cloud_delay, delay_per_km, spool_per_member
-        ``dC``, ``γ``, ``p``.
+        ``dC``, ``γ`` and ``p``.
     clients, topics, memberships
-        How many there are.
+        The numbers of clients, topics and memberships.
     """
 
     server_x: FloatArray
@@ -60,58 +60,96 @@ class Field:
     memberships: int
 
     @property
-    def blocks(self) -> int:
-        """How many blocks clients and topics are dealt into: a matter of size, not of partitions."""
-        return min(LARGEST_BLOCKS, max(1, -(-self.memberships // BLOCK_MEMBERSHIPS)))
+    def n_blocks(self) -> int:
+        """The number of blocks of clients, and of topics. It depends on the memberships, not on partitions."""
+        return _block_count(self.memberships)
 
 
-def topics_folder(place: Path) -> Path:
-    """Return the dataset of topics in a folder that ``arrange`` wrote."""
-    read_note(place)
-    return place / "topics"
+def topics_folder(folder: Path) -> Path:
+    """Find the dataset of topics.
+
+    Parameters
+    ----------
+    folder
+        A folder that ``relocbench spark arrange`` wrote.
+
+    Returns
+    -------
+    pathlib.Path
+        The dataset in that folder.
+
+    Raises
+    ------
+    InputError
+        If the folder holds no complete dataset of topics.
+    """
+    read_record(folder)
+    return folder / "topics"
 
 
 def place_field(
     spark: "SparkSession", topics: Path, out: Path, parameters: PaperParameters, seed: int, proportional: bool
 ) -> Field:
-    """Write ``out/clients``: everybody's position and topics; return the rest.
+    """Place servers and clients, and write the dataset ``out/clients`` with the position and topics of each client.
 
     Parameters
     ----------
     spark
         The session.
     topics
-        A folder that ``arrange`` wrote.
+        A folder that ``relocbench spark arrange`` wrote.
     out
-        Folder to write to.
+        The folder to write to.
     parameters
-        Servers, spread, capacities, delays; what they say of topics is not used.
+        Servers, spread, capacities and delays. The parameters of topics are not used.
     seed
-        Decides positions.
+        The seed of the positions.
     proportional
-        Whether the capacities are, instead, the paper's times the load that a server has on average, compared with the
-        paper's: as tight as the paper's instances.
+        Whether the given capacities are multiplied by the ratio of topics per server to that of the paper. Then the
+        instance is as tight as those of the paper.
+
+    Returns
+    -------
+    Field
+        The instance without clients and topics.
+
+    Raises
+    ------
+    InputError
+        If ``σ`` is too large for the field, or ``out`` was written with other inputs.
     """
     if parameters.sigma > LARGEST_SPREAD * parameters.field_km:
         most = LARGEST_SPREAD * parameters.field_km
         raise InputError("--sigma", f"expected at most {most:g} for a field of {parameters.field_km:g} km")
-    arranged = read_note(topics)
-    asked = {"topics": str(topics.resolve()), "arranged": arranged["asked"], "seed": seed}
-    asked |= {"proportional": proportional, "parameters": asdict(parameters)}
-    once(out, asked, lambda: _make(spark, topics, out, parameters, seed, proportional, arranged))
+    arranged = read_record(topics)
+    inputs = {"topics": str(topics.resolve()), "arranged": arranged[INPUTS_KEY], "seed": seed}
+    inputs |= {"proportional": proportional, "parameters": asdict(parameters)}
+    run_once(out, inputs, lambda: _write_field(spark, topics, out, parameters, seed, proportional, arranged))
     return read_field(out)
 
 
 def read_field(folder: Path) -> Field:
-    """Read what :func:`place_field` noted."""
-    note = read_note(folder)
-    content: dict[str, Any] = {name: note[name.removesuffix("_capacity")] for name in Field.__dataclass_fields__}
+    """Read what :func:`place_field` recorded.
+
+    Parameters
+    ----------
+    folder
+        The folder that it wrote.
+
+    Returns
+    -------
+    Field
+        The instance without clients and topics.
+    """
+    record = read_record(folder)
+    # The record stores the capacities under the keys `storage` and `compute`.
+    values: dict[str, Any] = {name: record[name.removesuffix("_capacity")] for name in Field.__dataclass_fields__}
     for name in ("server_x", "server_y", "storage_capacity", "compute_capacity"):
-        content[name] = np.array(content[name], np.float64)
-    return Field(**content)
+        values[name] = np.array(values[name], np.float64)
+    return Field(**values)
 
 
-def _make(
+def _write_field(
     spark: "SparkSession",
     topics: Path,
     out: Path,
@@ -120,10 +158,12 @@ def _make(
     proportional: bool,
     arranged: dict[str, Any],
 ) -> dict[str, Any]:
-    blocks = min(LARGEST_BLOCKS, max(1, -(-arranged["memberships"] // BLOCK_MEMBERSHIPS)))
-    memberships = spark.read.parquet(str(topics_folder(topics).resolve())).mapInArrow(by_client(blocks), SCHEMA)
-    write_step(memberships.groupBy("block").applyInArrow(_placed(parameters, seed), CLIENTS), out / "clients")
-    clients = spark.read.parquet(str((out / "clients").resolve())).count()
+    """Write the dataset of clients and return the entries of the record."""
+    group = memberships_by_client(_block_count(arranged["memberships"]))
+    memberships = spark.read.parquet(str(topics_folder(topics).resolve())).mapInArrow(group, BLOCK_SCHEMA)
+    clients = memberships.groupBy("block").applyInArrow(_place_clients(parameters, seed), CLIENTS_SCHEMA)
+    write_dataset(clients, out / "clients")
+    n_clients = spark.read.parquet(str((out / "clients").resolve())).count()
     servers = place_servers(parameters, stream("spark", "servers", seed))
     share = arranged["topics"] / PAPER.topics * PAPER.servers / parameters.servers if proportional else 1.0
     return {
@@ -134,39 +174,56 @@ def _make(
         "cloud_delay": parameters.cloud_delay,
         "delay_per_km": parameters.delay_per_km,
         "spool_per_member": parameters.spool_per_member,
-        "clients": clients,
+        "clients": n_clients,
         "topics": arranged["topics"],
         "memberships": arranged["memberships"],
     }
 
 
-def by_client(blocks: int) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
-    """Return a function that turns topics into memberships (client, topic, place in the topic, size of the topic)."""
+def _block_count(memberships: int) -> int:
+    return min(MAX_BLOCKS, max(1, -(-memberships // BLOCK_MEMBERSHIPS)))
 
-    def turn(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+
+def memberships_by_client(n_blocks: int) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+    """Create a function for ``mapInArrow`` that packs the memberships of topics into blocks by client.
+
+    Parameters
+    ----------
+    n_blocks
+        The number of blocks.
+
+    Returns
+    -------
+    callable
+        It maps topics to memberships: client, topic, position in the topic, size of the topic.
+    """
+
+    def regroup(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
             topic, members = batch.column(0).to_numpy(zero_copy_only=False), batch.column(1)
             client = members.flatten().to_numpy(zero_copy_only=False)
             size = members.value_lengths().to_numpy(zero_copy_only=False).astype(np.int64)
             position = np.arange(len(client)) - np.repeat(np.cumsum(size) - size, size)
-            yield packed(blocks, client, np.repeat(topic, size), position, np.repeat(size, size))
+            yield pack(n_blocks, client, np.repeat(topic, size), position, np.repeat(size, size))
 
-    return turn
+    return regroup
 
 
-def _placed(parameters: PaperParameters, seed: int) -> Callable[[pa.Table], pa.Table]:
+def _place_clients(parameters: PaperParameters, seed: int) -> Callable[[pa.Table], pa.Table]:
+    """Return a function for ``applyInArrow`` that places the clients of a block."""
+
     def place(table: pa.Table) -> pa.Table:
-        client, topic, position, size = unpacked(table["payload"], 4)
+        client, topic, position, size = unpack(table["payload"], 4)
         order = np.lexsort((topic, client))
         client, topic, position, size = client[order], topic[order], position[order], size[order]
-        found, first = np.unique(client, return_index=True)
-        at = positions(found, topic[first], parameters.sigma, parameters.field_km, seed)
+        ids, first = np.unique(client, return_index=True)
+        xy = positions(ids, topic[first], parameters.sigma, parameters.field_km, seed)
         start = pa.array(np.append(first, len(client)).astype(np.int32))
         return pa.table(
             {
-                "client": found,
-                "x": at[:, 0],
-                "y": at[:, 1],
+                "client": ids,
+                "x": xy[:, 0],
+                "y": xy[:, 1],
                 "topic": pa.ListArray.from_arrays(start, pa.array(topic)),
                 "position": pa.ListArray.from_arrays(start, pa.array(position.astype(np.int32))),
                 "size": pa.ListArray.from_arrays(start, pa.array(size.astype(np.int32))),
@@ -177,24 +234,44 @@ def _placed(parameters: PaperParameters, seed: int) -> Callable[[pa.Table], pa.T
 
 
 def positions(client: IdArray, first_topic: IdArray, sigma: float, field_km: float, seed: int) -> FloatArray:
-    """Return where clients are: as in the paper, Gaussian around the centre of the first topic, within the field.
+    """Draw the positions of clients as in the paper: Gaussian around the centre of the first topic, within the field.
 
-    A topic's centre follows from its id and the seed, a client's place around it from the client's id and the seed.
+    The centre of a topic follows from the topic's id and the seed. The offset of a client from that centre follows
+    from the client's id and the seed.
+
+    Parameters
+    ----------
+    client
+        The ids of the clients.
+    first_topic
+        The id of each client's first topic.
+    sigma
+        The standard deviation ``σ`` in km.
+    field_km
+        The side of the field in km.
+    seed
+        The seed of the positions.
+
+    Returns
+    -------
+    numpy.ndarray
+        One row ``(x, y)`` for each client, rounded to millimetres.
     """
-    around = field_km * np.stack([_uniform(first_topic, "centre", seed, axis) for axis in (0, 1)], axis=1)
-    at = np.empty_like(around)
-    missing = np.arange(len(at))
+    centre = field_km * np.stack([_uniform(first_topic, "centre", seed, axis) for axis in (0, 1)], axis=1)
+    xy = np.empty_like(centre)
+    # Positions outside the field are drawn again.
+    outside = np.arange(len(xy))
     attempt = 0
-    while len(missing):
-        length = sigma * np.sqrt(-2.0 * np.log1p(-_uniform(client[missing], "length", seed, attempt)))
-        turn = 2.0 * math.pi * _uniform(client[missing], "turn", seed, attempt)
-        at[missing] = around[missing] + np.stack([length * np.cos(turn), length * np.sin(turn)], axis=1)
-        missing = missing[((at[missing] < 0.0) | (at[missing] > field_km)).any(axis=1)]
+    while len(outside):
+        length = sigma * np.sqrt(-2.0 * np.log1p(-_uniform(client[outside], "length", seed, attempt)))
+        angle = 2.0 * math.pi * _uniform(client[outside], "turn", seed, attempt)
+        xy[outside] = centre[outside] + np.stack([length * np.cos(angle), length * np.sin(angle)], axis=1)
+        outside = outside[((xy[outside] < 0.0) | (xy[outside] > field_km)).any(axis=1)]
         attempt += 1
-    return to_millimetres(at)
+    return to_millimetres(xy)
 
 
-def _uniform(ids: IdArray, what: str, seed: int, number: int) -> npt.NDArray[np.float64]:
-    """Return a number from 0 up to but not including 1 for each id."""
-    salt = int(stream("spark", what, seed, number).integers(2**62))
-    return np.asarray((mixed(ids, salt) >> np.uint64(11)).astype(np.float64) * 2.0**-53, np.float64)
+def _uniform(ids: IdArray, purpose: str, seed: int, number: int) -> npt.NDArray[np.float64]:
+    """Return a number of the interval [0, 1) for each id."""
+    salt = int(stream("spark", purpose, seed, number).integers(2**62))
+    return np.asarray((hash_ids(ids, salt) >> np.uint64(11)).astype(np.float64) * 2.0**-53, np.float64)

@@ -1,4 +1,4 @@
-"""A Spark job with a bar that shows its tasks, and that Ctrl-C ends."""
+"""Execution of Spark jobs with a progress bar. An interrupt cancels the jobs."""
 
 import sys
 import threading
@@ -10,81 +10,101 @@ if TYPE_CHECKING:
     from pyspark import StatusTracker
     from pyspark.sql import SparkSession
 
-Answer = TypeVar("Answer")
-# Seconds between two looks at the tasks.
-INTERVAL = 0.2
+Result = TypeVar("Result")
+# Seconds between two updates of the progress bar.
+UPDATE_INTERVAL = 0.2
 
 
-def watched(spark: "SparkSession", action: Callable[[], Answer], what: str) -> Answer:
-    """Do something that starts Spark jobs, and return its answer.
+def run_with_progress(spark: "SparkSession", action: Callable[[], Result], description: str) -> Result:
+    """Run an action that starts Spark jobs.
 
-    On a terminal a bar shows how many tasks of all their stages are done. An interrupt cancels the jobs.
+    On a terminal a progress bar shows how many tasks of all stages have ended. An interrupt cancels the jobs.
 
     Parameters
     ----------
     spark
         The session.
     action
-        What to do; it runs in another thread.
-    what
-        What the bar says.
+        The action. It runs in another thread.
+    description
+        The text of the progress bar.
+
+    Returns
+    -------
+    object
+        The result of the action. An exception of the action is raised here.
     """
     from pyspark import InheritableThread
 
     group = f"relocbench-{uuid.uuid4()}"
-    answers: list[Answer] = []
-    problems: list[BaseException] = []
+    results: list[Result] = []
+    errors: list[BaseException] = []
     done = threading.Event()
 
     def act() -> None:
         try:
-            spark.sparkContext.setJobGroup(group, what, interruptOnCancel=True)
-            answers.append(action())
-        except BaseException as problem:  # raised below, in the thread that asked
-            problems.append(problem)
+            spark.sparkContext.setJobGroup(group, description, interruptOnCancel=True)
+            results.append(action())
+        except BaseException as error:  # the calling thread raises it below
+            errors.append(error)
         finally:
             done.set()
 
     thread = InheritableThread(target=act, daemon=True)
     thread.start()
     try:
-        _show(spark.sparkContext.statusTracker(), group, what, done)
+        _show_progress(spark.sparkContext.statusTracker(), group, description, done)
     except BaseException:
         spark.sparkContext.cancelJobGroup(group)
         thread.join()
         raise
     thread.join()
-    if problems:
-        raise problems[0]
-    return answers[0]
+    if errors:
+        raise errors[0]
+    return results[0]
 
 
 def count_tasks(tracker: "StatusTracker", group: str) -> tuple[int, int]:
-    """Return how many tasks of a group's jobs are done, and how many there are as far as is known."""
+    """Count the tasks of a group of jobs.
+
+    Parameters
+    ----------
+    tracker
+        The status tracker of the Spark context.
+    group
+        The name of the job group.
+
+    Returns
+    -------
+    done
+        The number of tasks that have ended.
+    total
+        The number of tasks that are known so far.
+    """
     done = total = 0
     stages = set()
     for job in tracker.getJobIdsForGroup(group):
         if (job_info := tracker.getJobInfo(job)) is not None:
             stages.update(job_info.stageIds)
     for stage in stages:
-        # Stages that have not begun, or whose result was there already, say nothing.
+        # There is no information on stages that have not begun, or that Spark skips because their result exists.
         if (stage_info := tracker.getStageInfo(stage)) is not None:
             done += stage_info.numCompletedTasks
             total += stage_info.numTasks
     return done, total
 
 
-def _show(tracker: "StatusTracker", group: str, what: str, done: threading.Event) -> None:
+def _show_progress(tracker: "StatusTracker", group: str, description: str, done: threading.Event) -> None:
     if not sys.stderr.isatty():
-        while not done.wait(INTERVAL):  # in pieces: an interrupt is heard between them
+        while not done.wait(UPDATE_INTERVAL):  # Python handles an interrupt only between two short waits
             pass
         return
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
-    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
-        shown = bar.add_task(what, total=None)
-        while not done.wait(INTERVAL):
+    with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
+        bar = progress.add_task(description, total=None)
+        while not done.wait(UPDATE_INTERVAL):
             completed, total = count_tasks(tracker, group)
-            bar.update(shown, completed=completed, total=total or None)
+            progress.update(bar, completed=completed, total=total or None)

@@ -1,4 +1,4 @@
-"""The one place that makes a Spark session."""
+"""Creation of a Spark session. No other module creates one."""
 
 import contextlib
 import os
@@ -19,8 +19,8 @@ from relocbench.spark.java import java_home
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-LOCAL = "local[*]"
-QUIET = """rootLogger.level = error
+DEFAULT_MASTER = "local[*]"
+LOGGING_CONFIGURATION = """rootLogger.level = error
 rootLogger.appenderRef.console.ref = console
 appender.console.type = Console
 appender.console.name = console
@@ -39,21 +39,31 @@ def session(
     partitions: int | None = None,
     settings: Mapping[str, str] | None = None,
 ) -> Iterator["SparkSession"]:
-    """Give a Spark session, and end it with its Java process.
+    """Create a Spark session, and stop it and its Java process at the end.
 
-    A session that this process has already is given as it is and left running: its owner decides.
+    If this process has a session already, that one is used without changes and is not stopped.
 
     Parameters
     ----------
     master
         ``local[*]`` (every core of this machine, the default), ``local[2]``, ``spark://host:7077``.
     memory
-        GiB for Java: of the driver where that does the work (``local``), else of each executor. Default: a quarter of
-        this machine's, at most 8; on a cluster what Spark or its configuration says.
+        GiB for Java: for the driver if the master is ``local``, otherwise for each executor. Default: a quarter of
+        this machine's memory, at most 8; on a cluster Spark's own default.
     partitions
-        How many parts a shuffle makes. Default: four a core; on a cluster what Spark says (200).
+        The number of partitions of a shuffle. Default: four per core; on a cluster Spark's own default (200).
     settings
-        Any settings of Spark's, which have the last word.
+        Further Spark settings. They override all others.
+
+    Yields
+    ------
+    pyspark.sql.SparkSession
+        The session.
+
+    Raises
+    ------
+    InputError
+        If pyspark is not installed, no Java is found, or the session does not start.
     """
     try:
         from pyspark.sql import SparkSession
@@ -63,11 +73,11 @@ def session(
     if (running := SparkSession.getActiveSession()) is not None:
         yield running
         return
-    master = master or LOCAL
+    master = master or DEFAULT_MASTER
     local = master.startswith("local")
     with tempfile.TemporaryDirectory(prefix="relocbench-spark-", ignore_cleanup_errors=True) as folder:
         chosen = _settings(master, Path(folder), memory, partitions) | dict(settings or {})
-        with _environment(_variables(local)):
+        with _environment_variables(_variables(local)):
             spark = _start(master, chosen, Path(folder) / "java.log")
             try:
                 if not local:
@@ -79,7 +89,7 @@ def session(
 
 def _settings(master: str, folder: Path, memory: float | None, partitions: int | None) -> dict[str, str]:
     local = master.startswith("local")
-    (folder / "log4j2.properties").write_text(QUIET, encoding="utf-8")
+    (folder / "log4j2.properties").write_text(LOGGING_CONFIGURATION, encoding="utf-8")
     chosen = {
         "spark.app.name": "relocbench",
         "spark.driver.defaultJavaOptions": f"-Dlog4j2.configurationFile={(folder / 'log4j2.properties').as_uri()}",
@@ -109,8 +119,8 @@ def _settings(master: str, folder: Path, memory: float | None, partitions: int |
 
 
 def _variables(local: bool) -> dict[str, str]:
-    """Return what the environment says while Spark runs."""
-    # Without this the workers are whatever python3 the PATH has. A cluster may have ours elsewhere.
+    """Return the environment variables that Spark needs."""
+    # By default Spark starts the first python3 of the PATH. On a cluster Python may be installed under another path.
     python = None if local else os.environ.get("PYSPARK_PYTHON")
     variables = {"JAVA_HOME": str(java_home()), "PYSPARK_PYTHON": python or sys.executable}
     if local:
@@ -122,16 +132,16 @@ def _start(master: str, settings: Mapping[str, str], log: Path) -> "SparkSession
     from pyspark import SparkConf
     from pyspark.sql import SparkSession
 
-    # Spark gives up at the first failure on one machine; there, too, a worker can die that need not have.
-    patient = re.sub(r"^local(\[(\*|\d+)\])?$", lambda found: f"local[{found[2] or 1},4]", master)
-    conf = SparkConf(loadDefaults=False).setMaster(patient).setAll(list(settings.items()))
+    # In local mode Spark does not repeat failed tasks by default. `local[n,4]` allows four attempts, as on a cluster.
+    with_retries = re.sub(r"^local(\[(\*|\d+)\])?$", lambda found: f"local[{found[2] or 1},4]", master)
+    conf = SparkConf(loadDefaults=False).setMaster(with_retries).setAll(list(settings.items()))
     try:
-        with _java_printing_to(log):
+        with _output_redirected(log):
             return SparkSession.builder.config(conf=conf).getOrCreate()
     except Exception as error:
-        why = _last_words(log) or str(error).strip().partition("\n")[0]
+        cause = _java_error(log) or str(error).strip().partition("\n")[0]
         _end_java()
-        raise InputError("spark", f"does not start on {master}: {why}") from error
+        raise InputError("spark", f"does not start on {master}: {cause}") from error
 
 
 def _stop(spark: "SparkSession") -> None:
@@ -140,7 +150,7 @@ def _stop(spark: "SparkSession") -> None:
 
 
 def _end_java() -> None:
-    """End the Java process, which pyspark would keep, with its memory settings, for the next session."""
+    """End the Java process. Otherwise pyspark would use it, with its memory settings, for the next session."""
     from pyspark import SparkContext
 
     gateway = SparkContext._gateway
@@ -149,13 +159,13 @@ def _end_java() -> None:
     gateway.shutdown()
     process = getattr(gateway, "proc", None)
     if process is not None:
-        process.stdin.close()  # which is what it waits for
+        process.stdin.close()  # Java exits at the end of its input
         process.wait()
     SparkContext._gateway = SparkContext._jvm = None
 
 
 @contextlib.contextmanager
-def _environment(variables: Mapping[str, str]) -> Iterator[None]:
+def _environment_variables(variables: Mapping[str, str]) -> Iterator[None]:
     before = {name: os.environ.get(name) for name in variables}
     os.environ.update(variables)
     try:
@@ -169,42 +179,44 @@ def _environment(variables: Mapping[str, str]) -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def _java_printing_to(log: Path) -> Iterator[None]:
-    """Let a process started meanwhile print to a file: Java greets with warnings that no setting turns off."""
+def _output_redirected(log: Path) -> Iterator[None]:
+    """Redirect the output of started processes to a file. Java prints warnings that no setting turns off."""
     sys.stdout.flush()
     sys.stderr.flush()
-    ours = os.dup(1), os.dup(2)
+    saved = os.dup(1), os.dup(2)
     file = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
     try:
         os.dup2(file, 1)
         os.dup2(file, 2)
         yield
     finally:
-        os.dup2(ours[0], 1)
-        os.dup2(ours[1], 2)
-        for descriptor in (*ours, file):
+        os.dup2(saved[0], 1)
+        os.dup2(saved[1], 2)
+        for descriptor in (*saved, file):
             os.close(descriptor)
 
 
-def _last_words(log: Path) -> str | None:
-    """Return what Java had to say about its end, which is more than Python hears of it."""
+def _java_error(log: Path) -> str | None:
+    """Return the error message that Java printed. The exception in Python contains less information."""
     text = log.read_text(encoding="utf-8", errors="replace") if log.exists() else ""
-    for sign in (
+    for pattern in (
         r"^(?:Caused by: |Exception in .*? )?[\w.$]+(?:Exception|Error): (.+)$",
         r"^(?:ERROR|Could|Invalid) .+$",
     ):
-        if said := list(re.finditer(sign, text, re.MULTILINE)):
-            return said[-1][said[-1].lastindex or 0]
+        if matches := list(re.finditer(pattern, text, re.MULTILINE)):
+            return matches[-1][matches[-1].lastindex or 0]
     return None
 
 
 def _address_towards(master: str) -> str:
-    """Return the address of this machine that the master sees."""
+    """Return the address under which the master reaches this machine."""
     url = urlsplit(master)
     try:
-        if url.scheme != "spark" or not url.hostname or "," in url.netloc:  # another manager's, or several masters
+        if (
+            url.scheme != "spark" or not url.hostname or "," in url.netloc
+        ):  # another cluster manager, or several masters
             return socket.gethostbyname(socket.gethostname())
-        # Spark itself would ask for a minute.
+        # Without this test Spark itself would try to connect for a minute.
         with socket.create_connection((url.hostname, url.port or 7077), timeout=10) as connection:
             return str(connection.getsockname()[0])
     except (OSError, ValueError) as error:

@@ -1,4 +1,4 @@
-"""Many runs on Spark, into the store that a local sweep uses: either goes on where the other was stopped."""
+"""Sweeps on Spark. They use the run store of a local sweep, so that each can continue what the other began."""
 
 import functools
 from collections.abc import Sequence
@@ -13,15 +13,15 @@ from relocbench.instances.instance_source import read_instance
 from relocbench.runs.run_store import Store
 from relocbench.runs.selectors import Selector
 from relocbench.runs.sweep import Limits, Task, execute
-from relocbench.spark.parallel_map import spread
+from relocbench.spark.parallel_map import parallel_map
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 
 @dataclass(frozen=True)
-class _Errand:
-    """A run as it is sent to an executor, which reads the instance itself."""
+class _RemoteTask:
+    """A task in the form that is sent to an executor, which reads the instance from its file."""
 
     instance: Path
     selector: Selector
@@ -29,7 +29,24 @@ class _Errand:
 
 
 def missing(tasks: Sequence[Task], store: Store, limits: Limits, retry_errors: bool = False) -> list[Task]:
-    """Return the tasks that a store has no row of, or one of an error that is to be run again."""
+    """List the tasks that still have to be run.
+
+    Parameters
+    ----------
+    tasks
+        All tasks of the sweep.
+    store
+        The store with the rows of earlier sweeps.
+    limits
+        The limits of each run.
+    retry_errors
+        Whether runs that ended in an error are run again.
+
+    Returns
+    -------
+    list of Task
+        The tasks without a row in the store, each once.
+    """
     runs = {task.run(limits): task for task in tasks}
     return [task for run, task in runs.items() if store.finished(run, retry_errors) is None]
 
@@ -45,50 +62,54 @@ def sweep(
 ) -> list[str]:
     """Run tasks, each in a process of its own.
 
-    Every row is written, whole or not at all, by the executor that has run it, so that nothing finished is lost
-    whoever is killed. All executors must see the store's folder under the same path.
+    The executor that has run a task writes its row, either completely or not at all. Therefore no finished run is lost
+    when any process is killed. All executors must see the folder of the store under the same path.
 
     Parameters
     ----------
-    spark, tasks, limits
-        The session, what is run (:func:`missing` says what there is to run), and how much each may take.
+    spark
+        The session.
+    tasks
+        The tasks to run, see :func:`missing`.
     store
-        Takes the rows. Instances are written below its folder, for the executors to read.
+        The store for the rows. The instances are written below its folder, from where the executors read them.
+    limits
+        The limits of each run.
     retry_errors
-        Whether a row of an error does not count as one.
+        Whether a task is run although the store has a row of it that is an error.
     parts
-        About how many parts the work is cut into.
+        The approximate number of chunks of tasks.
 
     Returns
     -------
-    problems
-        For each run that left no row one line that says why. Whatever a method does is a row; this is a full disk,
-        say. The next sweep tries again.
+    list of str
+        One line for each run that left no row, with the reason (for example a full disk). A failure of a method is not
+        among them, because it leaves a row. The next sweep runs these tasks again.
     """
-    store = Store(store.folder.resolve())  # executors work elsewhere
-    files = {task.instance.hash: _provide(task.instance, store.folder) for task in tasks}
-    errands = [_Errand(files[task.instance.hash], task.selector, task.seed) for task in tasks]
+    store = Store(store.folder.resolve())  # the working directory of an executor is another one
+    files = {task.instance.hash: _write_instance(task.instance, store.folder) for task in tasks}
+    remote_tasks = [_RemoteTask(files[task.instance.hash], task.selector, task.seed) for task in tasks]
 
-    def run(errand: _Errand) -> str | None:
+    def run(task: _RemoteTask) -> str | None:
         try:
-            _run(errand, store, limits, retry_errors)
-        except Exception as error:  # this run is lost, the others need not be
+            _run(task, store, limits, retry_errors)
+        except Exception as error:  # the other runs must continue
             kind = "" if isinstance(error, InputError) else f"{type(error).__name__}: "
-            return f"{errand.selector}, seed {errand.seed}, on {errand.instance}: {kind}{error}"
+            return f"{task.selector}, seed {task.seed}, on {task.instance}: {kind}{error}"
         return None
 
-    return sorted(problem for problem in spread(spark, errands, run, "running", parts) if problem is not None)
+    problems = parallel_map(spark, remote_tasks, run, "running", parts)
+    return sorted(problem for problem in problems if problem is not None)
 
 
-def _run(errand: _Errand, store: Store, limits: Limits, retry_errors: bool) -> None:
-    task = Task(_read(errand.instance), errand.selector, errand.seed)
-    # A part is done anew when its executor was lost: not what it had finished by then.
+def _run(remote: _RemoteTask, store: Store, limits: Limits, retry_errors: bool) -> None:
+    task = Task(_read_cached(remote.instance), remote.selector, remote.seed)
+    # Spark repeats all tasks of a chunk when their executor is lost. The finished ones must not run again.
     if store.finished(task.run(limits), retry_errors) is None:
         execute(task, store, limits)
 
 
-def _provide(instance: Instance, folder: Path) -> Path:
-    """Put an instance where executors find it."""
+def _write_instance(instance: Instance, folder: Path) -> Path:
     path = folder / "instances" / f"{instance.hash}.parquet"
     if not path.exists():
         write_rows([instance], path)
@@ -96,5 +117,5 @@ def _provide(instance: Instance, folder: Path) -> Path:
 
 
 @functools.lru_cache(maxsize=16)
-def _read(path: Path) -> Instance:
+def _read_cached(path: Path) -> Instance:
     return read_instance(path)

@@ -1,7 +1,7 @@
-"""A follower graph arranged as topics: one row for each follower, with itself and its followees.
+"""Topics from a follower graph: one topic for each follower, whose members are the follower and its followees.
 
-The rules are those of :mod:`instances.generators.topics_from_graph` where these do not depend on an order of drawing:
-docs/scale.md.
+The rules are those of :mod:`instances.generators.topics_from_graph`, except where those depend on the order of drawing.
+docs/scale.md describes the difference.
 """
 
 import shutil
@@ -17,36 +17,36 @@ import pyarrow as pa
 from relocbench.instances.errors import InputError
 from relocbench.instances.files.edge_list import IdArray
 from relocbench.instances.files.follower_graph import FollowerGraph
-from relocbench.spark.blocks import SCHEMA, mixed, packed, unpacked
-from relocbench.spark.checkpoints import once, write_step
+from relocbench.spark.blocks import BLOCK_SCHEMA, hash_ids, pack, unpack
+from relocbench.spark.checkpoints import run_once, write_dataset
 from relocbench.spark.edge_list import EdgeList, find_edges, read_pieces
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-TOPICS = "topic bigint, members array<bigint>"
-# As many bytes of text make a block: some million edges, which a task sorts in 100 MB.
+TOPICS_SCHEMA = "topic bigint, members array<bigint>"
+# Bytes of text per block: about a million edges, which a task sorts in 100 MB.
 BLOCK_BYTES = 16 << 20
-LARGEST_BLOCKS = 4096
-# Different ones for what is drawn independently.
-DRAW = 1
+MAX_BLOCKS = 4096
+# Salt of the hash that decides which topics are drawn. Independent draws need different salts.
+DRAW_SALT = 1
 
 
 @dataclass(frozen=True, kw_only=True)
 class Filters:
-    """Which topics are kept, in this order; the defaults are those of the paper's family.
+    """Filters of topics, applied in this order. The defaults are those of the family ``paper``.
 
     Attributes
     ----------
     min_size, max_size
-        How many members a follower's row must have.
+        The number of members that a topic must have.
     max_topics_per_client
-        A client stays in so many topics, those with the lowest ids, and is left out of the others; a topic that this
-        leaves with fewer than ``min_size`` members is dropped. 0: no limit.
+        A client stays in this many topics, those with the lowest ids, and is removed from the others. A topic that has
+        fewer than ``min_size`` members afterwards is dropped. 0: no limit.
     topics
-        So many of what remains, drawn by the seed; 0: all.
+        The number of topics to draw from the remaining ones. 0: keep all.
     seed
-        Decides which topics are drawn.
+        The seed of the draw.
     """
 
     min_size: int = 2
@@ -63,7 +63,7 @@ class Filters:
 def arrange(
     spark: "SparkSession", source: str, out: Path, filters: Filters, max_bad: float = 0.01
 ) -> tuple[dict[str, Any], bool]:
-    """Arrange an edge list and write ``out/topics``; return what was found, and whether it was there already.
+    """Convert an edge list into the dataset ``out/topics``.
 
     Parameters
     ----------
@@ -72,37 +72,53 @@ def arrange(
     source
         A file of edges, a folder of such files, or a pattern.
     out
-        Folder to write to.
+        The folder to write to.
     filters
         Which topics are kept.
     max_bad
-        How large a share of the lines may be neither edges nor comments.
+        The largest permitted share of lines that are neither edges nor comments.
+
+    Returns
+    -------
+    record
+        The inputs, and the numbers of lines, bad lines, topics and memberships.
+    existed
+        Whether the dataset had been written by an earlier call.
+
+    Raises
+    ------
+    InputError
+        If there are too many bad lines, no topic remains, or ``out`` was written with other inputs.
     """
     edges = find_edges(source)
-    asked = {"paths": edges.paths, "sizes": edges.sizes, "max_bad": max_bad, **asdict(filters)}
-    return once(out, asked, lambda: _make(spark, edges, out, filters, max_bad))
+    inputs = {"paths": edges.paths, "sizes": edges.sizes, "max_bad": max_bad, **asdict(filters)}
+    return run_once(out, inputs, lambda: _write_topics(spark, edges, out, filters, max_bad))
 
 
-def _make(spark: "SparkSession", edges: EdgeList, out: Path, filters: Filters, max_bad: float) -> dict[str, Any]:
+def _write_topics(
+    spark: "SparkSession", edges: EdgeList, out: Path, filters: Filters, max_bad: float
+) -> dict[str, Any]:
+    """Write the dataset of topics and return the entries of the record."""
     from pyspark.sql import Observation
     from pyspark.sql import functions as sql
 
-    seen = Observation()
+    # An observation sums the counts while the edges are read, without a second pass over the files.
+    totals = Observation()
     pairs = read_edges(spark, edges).observe(
-        seen, sql.sum("lines").alias("lines"), sql.sum("bad").alias("bad"), sql.min("example").alias("example")
+        totals, sql.sum("lines").alias("lines"), sql.sum("bad").alias("bad"), sql.min("example").alias("example")
     )
     pairs = pairs.where("block is not null").select("block", "payload")
-    everything = out / ("candidates" if filters.topics else "topics")
-    write_step(arranged(pairs, filters, blocks_for(edges)), everything)
-    lines, bad = seen.get["lines"] or 0, seen.get["bad"] or 0
+    all_topics = out / ("candidates" if filters.topics else "topics")
+    write_dataset(filtered_topics(pairs, filters, block_count(edges)), all_topics)
+    lines, bad, example = totals.get["lines"] or 0, totals.get["bad"] or 0, totals.get["example"]
     source = edges.paths[0] if len(edges.paths) == 1 else str(Path(edges.paths[0]).parent)
     if bad > max_bad * lines:
-        shutil.rmtree(everything)
-        problem = f"expected lines `follower<TAB>followee`, {bad:,} of {lines:,} are not, such as {seen.get['example']}"
+        shutil.rmtree(all_topics)
+        problem = f"expected lines `follower<TAB>followee`, {bad:,} of {lines:,} are not, such as {example}"
         raise InputError(source, problem)
     if filters.topics:
-        write_step(drawn(spark.read.parquet(str(everything.resolve())), filters), out / "topics")
-        shutil.rmtree(everything)
+        write_dataset(draw_topics(spark.read.parquet(str(all_topics.resolve())), filters), out / "topics")
+        shutil.rmtree(all_topics)
     topics, members, largest = (
         spark.read.parquet(str((out / "topics").resolve()))
         .selectExpr("count(*)", "sum(size(members))", "max(size(members))")
@@ -114,48 +130,71 @@ def _make(spark: "SparkSession", edges: EdgeList, out: Path, filters: Filters, m
     return {
         "lines": lines,
         "bad_lines": bad,
-        "bad_example": seen.get["example"],
+        "bad_example": example,
         "topics": topics,
         "memberships": members,
         "largest": largest,
     }
 
 
-def blocks_for(edges: EdgeList) -> int:
-    """Return how many blocks the edges are dealt into: it depends on the files alone."""
-    return min(LARGEST_BLOCKS, max(8, -(-edges.text_bytes // BLOCK_BYTES)))
+def block_count(edges: EdgeList) -> int:
+    """Choose the number of blocks of edges. It depends on the files only.
+
+    Parameters
+    ----------
+    edges
+        The files.
+
+    Returns
+    -------
+    int
+        The number of blocks.
+    """
+    return min(MAX_BLOCKS, max(8, -(-edges.text_bytes // BLOCK_BYTES)))
 
 
 def read_edges(spark: "SparkSession", edges: EdgeList) -> "DataFrame":
-    """Return the edges in blocks by follower, with how many lines were read and how many of them are bad."""
-    blocks = blocks_for(edges)
+    """Read the edges and pack them into blocks by follower.
+
+    Parameters
+    ----------
+    spark
+        The session.
+    edges
+        The files.
+
+    Returns
+    -------
+    pyspark.sql.DataFrame
+        Rows with ``block`` and ``payload``, and rows with ``lines``, ``bad`` and ``example`` instead: the number of lines
+        of a text, the number of bad lines, and one of the bad lines.
+    """
+    n_blocks = block_count(edges)
 
     def read(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for text in read_pieces(batches):
-            made = packed(blocks, text.follower, text.followee)
-            # The counts stand in a record of their own, which has no block.
-            count = len(text.follower) + text.bad
-            note = pa.record_batch(
+            packed = pack(n_blocks, text.follower, text.followee)
+            counts = pa.record_batch(
                 [
                     pa.array([None], pa.int32()),
                     pa.array([None], pa.binary()),
-                    pa.array([count], pa.int64()),
+                    pa.array([len(text.follower) + text.bad], pa.int64()),
                     pa.array([text.bad], pa.int64()),
                     pa.array([text.example or None], pa.string()),
                 ],
                 names=["block", "payload", "lines", "bad", "example"],
             )
-            yield note
+            yield counts
             yield pa.record_batch(
-                [*made.columns, *(pa.nulls(len(made), kind) for kind in (pa.int64(), pa.int64(), pa.string()))],
-                names=note.schema.names,
+                [*packed.columns, *(pa.nulls(len(packed), kind) for kind in (pa.int64(), pa.int64(), pa.string()))],
+                names=counts.schema.names,
             )
 
-    return edges.frame(spark).mapInArrow(read, f"{SCHEMA}, lines bigint, bad bigint, example string")
+    return edges.frame(spark).mapInArrow(read, f"{BLOCK_SCHEMA}, lines bigint, bad bigint, example string")
 
 
-def arranged(pairs: "DataFrame", filters: Filters, blocks: int) -> "DataFrame":
-    """Return the topics that the edges make, all filters but the last applied.
+def filtered_topics(pairs: "DataFrame", filters: Filters, n_blocks: int) -> "DataFrame":
+    """Convert edges into topics and apply all filters except the draw.
 
     Parameters
     ----------
@@ -163,96 +202,127 @@ def arranged(pairs: "DataFrame", filters: Filters, blocks: int) -> "DataFrame":
         Edges in blocks by follower.
     filters
         Which topics are kept.
-    blocks
-        How many blocks there are.
+    n_blocks
+        The number of blocks.
+
+    Returns
+    -------
+    pyspark.sql.DataFrame
+        Columns ``topic`` and ``members``.
     """
     if not filters.max_topics_per_client:
-        return pairs.groupBy("block").applyInArrow(_rows_of(filters), TOPICS)
-    by_client = pairs.groupBy("block").applyInArrow(_memberships_of(filters, blocks), SCHEMA)
-    by_topic = by_client.groupBy("block").applyInArrow(_first_topics(filters, blocks), SCHEMA)
-    return by_topic.groupBy("block").applyInArrow(_topics_again(filters), TOPICS)
+        return pairs.groupBy("block").applyInArrow(_topics_of_followers(filters), TOPICS_SCHEMA)
+    by_client = pairs.groupBy("block").applyInArrow(_memberships_by_client(filters, n_blocks), BLOCK_SCHEMA)
+    by_topic = by_client.groupBy("block").applyInArrow(_lowest_topics(filters, n_blocks), BLOCK_SCHEMA)
+    return by_topic.groupBy("block").applyInArrow(_topics_of_memberships(filters), TOPICS_SCHEMA)
 
 
-def drawn(topics: "DataFrame", filters: Filters) -> "DataFrame":
-    """Return as many topics as the filters ask for: those with the lowest of 64 bits that the seed gives each.
+def draw_topics(topics: "DataFrame", filters: Filters) -> "DataFrame":
+    """Draw topics: those with the lowest 64-bit hashes of their ids, salted with the seed.
 
-    Which bits are the last to be taken is found by counting: first how many topics begin with which 16 bits, then
-    exactly among those that begin like the last.
+    The largest hash that is taken is found by counting. First the topics are counted by the leading 16 bits of their
+    hashes. Then only the hashes with the leading bits of the last drawn topic are sorted.
+
+    Parameters
+    ----------
+    topics
+        Columns ``topic`` and ``members``.
+    filters
+        How many topics to draw, and the seed.
+
+    Returns
+    -------
+    pyspark.sql.DataFrame
+        The drawn topics.
+
+    Raises
+    ------
+    InputError
+        If there are fewer topics.
     """
     from pyspark.sql import functions as sql
 
-    numbered = topics.mapInArrow(_with_lot(filters.seed), f"{TOPICS}, lot bigint")
-    lots = numbered.select("lot")
-    leading = sql.shiftright("lot", 48)
-    counts = dict(sorted((row[0], row[1]) for row in lots.groupBy(leading).count().collect()))
+    hashed = topics.mapInArrow(_with_hash(filters.seed), f"{TOPICS_SCHEMA}, hash bigint")
+    hashes = hashed.select("hash")
+    leading = sql.shiftright("hash", 48)
+    counts = dict(sorted((row[0], row[1]) for row in hashes.groupBy(leading).count().collect()))
     total = sum(counts.values())
     if total < filters.topics:
         raise InputError("--topics", f"expected at most {total}, the topics that are left, got {filters.topics}")
-    reached = np.cumsum(list(counts.values()))
-    at = int(np.searchsorted(reached, filters.topics))
-    last = list(counts)[at]
-    missing = filters.topics - int(reached[at]) + counts[last]
-    among = sorted(row[0] for row in lots.where(leading == sql.lit(last)).collect())
-    return numbered.where(sql.col("lot") <= among[missing - 1]).drop("lot")
+    cumulative = np.cumsum(list(counts.values()))
+    index = int(np.searchsorted(cumulative, filters.topics))
+    last = list(counts)[index]
+    remaining = filters.topics - int(cumulative[index]) + counts[last]
+    candidates = sorted(row[0] for row in hashes.where(leading == sql.lit(last)).collect())
+    return hashed.where(sql.col("hash") <= candidates[remaining - 1]).drop("hash")
 
 
-def _with_lot(seed: int) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+def _with_hash(seed: int) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
     def add(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
             topic = batch.column(0).to_numpy(zero_copy_only=False)
-            lot = mixed(topic, 2 * seed + DRAW).view(np.int64)
-            yield pa.record_batch([*batch.columns, pa.array(lot)], names=[*batch.schema.names, "lot"])
+            hashes = hash_ids(topic, 2 * seed + DRAW_SALT).view(np.int64)
+            yield pa.record_batch([*batch.columns, pa.array(hashes)], names=[*batch.schema.names, "hash"])
 
     return add
 
 
-def _graph_rows(table: pa.Table, filters: Filters) -> tuple[IdArray, IdArray, npt.NDArray[np.bool_], IdArray]:
-    """Return the rows of a block's followers, and which of them have a proper size."""
-    follower, start, member = FollowerGraph(*unpacked(table["payload"])).rows
+def _follower_topics(table: pa.Table, filters: Filters) -> tuple[IdArray, IdArray, npt.NDArray[np.bool_], IdArray]:
+    """Return the followers of a block, their members, whether the size of each topic is permitted, and the sizes."""
+    follower, start, member = FollowerGraph(*unpack(table["payload"])).rows
     size = np.diff(start)
     return follower, member, (size >= filters.min_size) & (size <= filters.max_size), size
 
 
-def _rows_of(filters: Filters) -> Callable[[pa.Table], pa.Table]:
-    def rows(table: pa.Table) -> pa.Table:
-        follower, member, proper, size = _graph_rows(table, filters)
-        return _topic_table(follower[proper], size[proper], member[np.repeat(proper, size)])
+def _topics_of_followers(filters: Filters) -> Callable[[pa.Table], pa.Table]:
+    """Return a function for ``applyInArrow`` that makes topics of the edges of a block."""
 
-    return rows
+    def collect(table: pa.Table) -> pa.Table:
+        follower, member, permitted, size = _follower_topics(table, filters)
+        return _topic_table(follower[permitted], size[permitted], member[np.repeat(permitted, size)])
 
-
-def _memberships_of(filters: Filters, blocks: int) -> Callable[[pa.Table], pa.Table]:
-    def memberships(table: pa.Table) -> pa.Table:
-        follower, member, proper, size = _graph_rows(table, filters)
-        entry = np.repeat(proper, size)
-        return pa.Table.from_batches([packed(blocks, member[entry], np.repeat(follower, size)[entry])])
-
-    return memberships
+    return collect
 
 
-def _first_topics(filters: Filters, blocks: int) -> Callable[[pa.Table], pa.Table]:
-    def first(table: pa.Table) -> pa.Table:
-        client, topic = unpacked(table["payload"])
+def _memberships_by_client(filters: Filters, n_blocks: int) -> Callable[[pa.Table], pa.Table]:
+    """Return a function for ``applyInArrow`` that packs the memberships of a block's topics into blocks by client."""
+
+    def regroup(table: pa.Table) -> pa.Table:
+        follower, member, permitted, size = _follower_topics(table, filters)
+        entry = np.repeat(permitted, size)
+        return pa.Table.from_batches([pack(n_blocks, member[entry], np.repeat(follower, size)[entry])])
+
+    return regroup
+
+
+def _lowest_topics(filters: Filters, n_blocks: int) -> Callable[[pa.Table], pa.Table]:
+    """Return a function for ``applyInArrow`` that limits the topics of each client and packs the rest by topic."""
+
+    def limit(table: pa.Table) -> pa.Table:
+        client, topic = unpack(table["payload"])
         order = np.lexsort((topic, client))
         client, topic = client[order], topic[order]
         begins = np.flatnonzero(np.append(True, client[1:] != client[:-1])[: len(client)])
-        before = np.arange(len(client)) - np.repeat(begins, np.diff(begins, append=len(client)))
-        kept = before < filters.max_topics_per_client
-        return pa.Table.from_batches([packed(blocks, topic[kept], client[kept])])
+        rank = np.arange(len(client)) - np.repeat(begins, np.diff(begins, append=len(client)))
+        kept = rank < filters.max_topics_per_client
+        return pa.Table.from_batches([pack(n_blocks, topic[kept], client[kept])])
 
-    return first
+    return limit
 
 
-def _topics_again(filters: Filters) -> Callable[[pa.Table], pa.Table]:
-    def again(table: pa.Table) -> pa.Table:
-        topic, member = unpacked(table["payload"])
+def _topics_of_memberships(filters: Filters) -> Callable[[pa.Table], pa.Table]:
+    """Return a function for ``applyInArrow`` that makes topics of the memberships of a block."""
+
+    def collect(table: pa.Table) -> pa.Table:
+        topic, member = unpack(table["payload"])
+        # The follower, whose id is the id of the topic, is the first member.
         order = np.lexsort((member, member != topic, topic))
         topic, member = topic[order], member[order]
-        found, size = np.unique(topic, return_counts=True)
-        proper = size >= filters.min_size
-        return _topic_table(found[proper], size[proper], member[np.repeat(proper, size)])
+        ids, size = np.unique(topic, return_counts=True)
+        permitted = size >= filters.min_size
+        return _topic_table(ids[permitted], size[permitted], member[np.repeat(permitted, size)])
 
-    return again
+    return collect
 
 
 def _topic_table(topic: IdArray, size: IdArray, member: IdArray) -> pa.Table:

@@ -1,1 +1,1 @@
-"""``relocbench spark``: one module for each word behind it."""
+"""The subcommands of ``relocbench spark``, one module for each."""

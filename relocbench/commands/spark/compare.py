@@ -10,13 +10,13 @@ from relocbench.terminal import print_json
 
 def run(
     instance: Annotated[Path, typer.Argument(help="Folder that `spark reloc` wrote.")],
-    method: Annotated[str, typer.Option(help="Whose homes: reloc, nearest or otos.")] = "reloc",
-    out: Annotated[Path | None, typer.Option(help="Write the ordinary instance (.json, .parquet) as well.")] = None,
+    method: Annotated[str, typer.Option(help="The method: reloc, nearest or otos.")] = "reloc",
+    out: Annotated[Path | None, typer.Option(help="Also write the instance as an ordinary file (.json, .parquet).")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
-    """Run the method here, without Spark, and compare homes and cost; for sizes that fit into memory.
+    """Run the method without Spark and compare homes and cost. The instance must fit into memory.
 
-    Exit 1 if they differ.
+    The exit code is 1 if they differ.
 
     Example: relocbench spark compare huge --method reloc
     """
@@ -25,16 +25,16 @@ def run(
     from relocbench.spark.compare_local import compare, read_local
 
     if out is not None:
-        written, _ = read_local(instance)
+        local_instance, _ = read_local(instance)
         if out.suffix == ".parquet":
-            write_rows([written], out)
+            write_rows([local_instance], out)
         else:
-            write_instance(written, out)
-    found = compare(instance, method)
+            write_instance(local_instance, out)
+    comparison = compare(instance, method)
     if as_json:
-        print_json({**vars(found), "equal": found.equal})
+        print_json({**vars(comparison), "equal": comparison.equal})
     else:
-        print(f"{found.clients - found.different:,} of {found.clients:,} homes are equal")
-        print(f"ΣD = {found.objective:.15g} on Spark, {found.local_objective:.15g} here")
-    if not found.equal:
+        print(f"{comparison.clients - comparison.different:,} of {comparison.clients:,} homes are equal")
+        print(f"ΣD = {comparison.objective:.15g} on Spark, {comparison.local_objective:.15g} locally")
+    if not comparison.equal:
         raise typer.Exit(1)

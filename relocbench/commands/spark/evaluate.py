@@ -18,18 +18,19 @@ def run(
     conf: Conf = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
-    """Compute what an assignment of a huge instance costs.
+    """Evaluate an assignment of a full-scale instance.
 
     Example: relocbench spark evaluate huge huge/reloc/homes
     """
-    from relocbench.spark.checkpoints import input_errors
+    from relocbench.spark.checkpoints import unwrap_input_errors
     from relocbench.spark.pipeline import evaluate_folder
     from relocbench.spark.placement import read_field
-    from relocbench.spark.progress import watched
+    from relocbench.spark.progress import run_with_progress
 
-    read_field(instance / "field")  # before Java starts
-    with started(master, memory, partitions, conf) as spark, input_errors():
-        cost = watched(spark, lambda: evaluate_folder(spark, instance, homes), "evaluating").values()
+    read_field(instance / "field")  # report a missing folder before Java starts
+    with started(master, memory, partitions, conf) as spark, unwrap_input_errors():
+        evaluation = run_with_progress(spark, lambda: evaluate_folder(spark, instance, homes), "evaluating")
+    cost = evaluation.values()
     if as_json:
         print_json(cost)
     else:

@@ -27,11 +27,11 @@ from relocbench.terminal import print_json
 def run(
     family: Family,
     out: Annotated[
-        Path, typer.Option(help="Folder for one Parquet file an instance; what is in it is not made again.")
+        Path, typer.Option(help="Folder for one Parquet file per instance. Existing files are kept.")
     ],
     seed: Annotated[
         str | None,
-        typer.Option("--seed", "--seeds", help="Which replicates: 3, 0-9 or 1,4,7. Default: all of the family's."),
+        typer.Option("--seed", "--seeds", help="Seeds of the replicates: 3, 0-9 or 1,4,7. Default: all of the family."),
     ] = None,
     sigma: Sigma = None,
     clients: Clients = None,
@@ -43,9 +43,9 @@ def run(
     master: Master = None,
     memory: Memory = None,
     conf: Conf = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print what was written as JSON.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
-    """Generate instances in parallel, byte for byte as `relocbench generate` does.
+    """Generate instances in parallel. The files are equal, byte for byte, to those of `relocbench generate`.
 
     Example: relocbench spark generate --family small --out small
     """
@@ -58,8 +58,8 @@ def run(
     if numbers:
         with started(master, memory, conf=conf) as session:
             generate(session, planned, numbers, out)
-    found = len(planned) - len(numbers)
+    existed = len(planned) - len(numbers)
     if as_json:
-        print_json({"instances": len(planned), "found": found, "out": str(out)})
+        print_json({"instances": len(planned), "found": existed, "out": str(out)})
     else:
-        print(f"{len(planned)} instances in {out}" + (f", {found} were there before" if found else ""))
+        print(f"{len(planned)} instances in {out}" + (f", {existed} existed before" if existed else ""))

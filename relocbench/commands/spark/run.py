@@ -13,26 +13,26 @@ from relocbench.terminal import resumable
 
 def run(
     instances: Annotated[
-        list[Path], typer.Argument(help="Folders of instances, or files (JSON, Parquet with any number, library:name).")
+        list[Path], typer.Argument(help="Folders of instances, files (JSON; Parquet with any number), or library:name.")
     ],
     method: Annotated[
         list[str],
-        typer.Option("--methods", "--method", help="Selectors between commas; repeatable. `relocbench methods`."),
+        typer.Option("--methods", "--method", help="Selectors, separated by commas; repeatable. `relocbench methods` lists them."),
     ],
-    out: Annotated[Path, typer.Option(help="Folder for rows and logs; what is in it is not run again.")],
+    out: Annotated[Path, typer.Option(help="Folder for rows and logs. Runs with a row are not repeated.")],
     seed: Annotated[str, typer.Option("--seeds", "--seed", help="Seeds of the methods: 3, 0-9 or 1,4,7.")] = "0",
     time_limit: Annotated[float, typer.Option(help="Seconds for each run.", min=0)] = 60.0,
     memory_limit: Annotated[float, typer.Option(help="GiB for each run.", min=0.25)] = 4.0,
-    retry_errors: Annotated[bool, typer.Option("--retry-errors", help="Run again what ended in an error.")] = False,
+    retry_errors: Annotated[bool, typer.Option("--retry-errors", help="Repeat runs that ended in an error.")] = False,
     parts: Annotated[
-        int | None, typer.Option(help="About how many parts to cut the runs into. Default: 12 a core.", min=1)
+        int | None, typer.Option(help="Approximate number of parts into which the runs are split. Default: 12 per core.", min=1)
     ] = None,
     master: Master = None,
     memory: Memory = None,
     conf: Conf = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
-    """Run methods on instances, as `relocbench bench` does and into the same rows, on all cores or a cluster.
+    """Run methods on instances, on all cores or a cluster. The rows are those of `relocbench bench`.
 
     Example: relocbench spark run small --methods 'nearest,reloc[k=auto],cfn' --seeds 0-2 --out runs
     """
@@ -52,16 +52,16 @@ def run(
     seeds = read_seeds("--seeds", seed) or [0]
     tasks = [Task(one, selector, n) for one in read_all(instances) for selector in selectors for n in seeds]
     store = Store(out)
-    to_do = missing(tasks, store, limits, retry_errors)
+    remaining = missing(tasks, store, limits, retry_errors)
     problems: list[str] = []
-    if to_do:
+    if remaining:
         with resumable(out), started(master, memory, conf=conf) as session:
-            problems = sweep(session, to_do, store, limits, retry_errors=retry_errors, parts=parts)
+            problems = sweep(session, remaining, store, limits, retry_errors=retry_errors, parts=parts)
     runs = dict.fromkeys(task.run(limits) for task in tasks)
     wrong = print_benchmark([row for run in runs if (row := store.find(run)) is not None], out, as_json)
     for problem in problems[:20]:
         print(f"relocbench: no row: {problem}", file=sys.stderr)
     if problems:
-        print(f"relocbench: {len(problems)} runs have no row; the same command tries again", file=sys.stderr)
+        print(f"relocbench: {len(problems)} runs have no row; run the same command to repeat them", file=sys.stderr)
     if problems or wrong:
         raise typer.Exit(1)
