@@ -1,5 +1,6 @@
 """The versions and the hardware that can influence a result, for bug reports and for the rows of the run store."""
 
+import functools
 import importlib.metadata
 import os
 import platform
@@ -10,8 +11,13 @@ import subprocess
 from relocbench.runs.version import __version__
 
 
-def information() -> dict[str, str | int | None]:
+def information(*, java: bool = True) -> dict[str, str | int | None]:
     """Return versions, cores, memory and Java.
+
+    Parameters
+    ----------
+    java
+        Whether to include the version of Java, which has to be started for it.
 
     Returns
     -------
@@ -25,8 +31,9 @@ def information() -> dict[str, str | int | None]:
         "processor": _processor(),
         "cores": cores(),
         "memory_mib": _memory_mib(),
-        "java": _java(),
     }
+    if java:
+        found["java"] = _java()
     return found | {name: _version(name) for name in _dependencies()}
 
 
@@ -78,8 +85,11 @@ def _java() -> str | None:
     home = os.environ.get("JAVA_HOME")
     java = shutil.which("java", path=os.path.join(home, "bin")) if home else None
     java = java or shutil.which("java")
-    if java is None:
-        return None
+    return None if java is None else _java_version(java)
+
+
+@functools.cache
+def _java_version(java: str) -> str:
     try:
         answer = subprocess.run([java, "-version"], capture_output=True, text=True, timeout=20, check=False)
     except (OSError, subprocess.TimeoutExpired) as error:

@@ -390,4 +390,5 @@ def _read_row(path: Path) -> Row:
 
 @functools.cache
 def _versions() -> dict[str, str]:
-    return {name: str(value) for name, value in information().items() if value is not None}
+    # Without Java: no run uses it, and a task of Spark sees another Java than a local run, whose row must be the same.
+    return {name: str(value) for name, value in information(java=False).items() if value is not None}

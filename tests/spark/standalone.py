@@ -1,6 +1,6 @@
-"""A small real cluster on this machine: a master and workers, each a process of its own.
+"""A small standalone cluster on this machine: a master and workers, each in a process of its own.
 
-python -m tests.spark.standalone starts one, prints its address, and ends it at Ctrl-C.
+``python -m tests.spark.standalone`` starts one, prints its address, and ends it at Ctrl-C.
 """
 
 import contextlib
@@ -21,26 +21,27 @@ import pyspark
 from relocbench.spark.java import java_home
 
 SPARK_CLASS = Path(pyspark.__file__).parent / "bin" / "spark-class"
-PATIENCE = 120.0
+# Seconds after which a test fails if what it waits for has not happened.
+WAIT_LIMIT = 120.0
 
 
 @dataclass
 class Cluster:
-    """The address of the master, where it tells its state, and the workers."""
+    """The address of the master, the URL of its state, and the processes of the workers."""
 
     master: str
-    state: str
+    state_url: str
     workers: list[subprocess.Popen]
 
     def alive(self):
-        """Return how many workers the master knows to be alive."""
-        with urllib.request.urlopen(self.state, timeout=10) as answer:
-            return sum(worker["state"] == "ALIVE" for worker in json.load(answer)["workers"])
+        """Return the number of workers that are alive according to the master."""
+        with urllib.request.urlopen(self.state_url, timeout=10) as response:
+            return sum(worker["state"] == "ALIVE" for worker in json.load(response)["workers"])
 
 
 @contextlib.contextmanager
 def standalone(folder, workers=2):
-    """Start a cluster whose workers have a core and 1 GiB each; ``folder`` takes logs and work."""
+    """Start a cluster whose workers have one core and 1 GiB each. ``folder`` is for logs and temporary files."""
     port, page = free_ports(2)
     environment = os.environ | {
         "JAVA_HOME": str(java_home()),
@@ -54,7 +55,7 @@ def standalone(folder, workers=2):
         def start(name, *arguments):
             log = stack.enter_context(open(folder / f"{name}.log", "wb"))
             command = [SPARK_CLASS, *arguments]
-            # A group of its own, so that it ends whole: executors are children of their worker.
+            # A process group of its own: executors are children of their worker and must end with it.
             process = subprocess.Popen(
                 command, cwd=folder, env=environment, stdout=log, stderr=log, start_new_session=True
             )
@@ -64,42 +65,44 @@ def standalone(folder, workers=2):
         start("master", "org.apache.spark.deploy.master.Master", *f"--host 127.0.0.1 --port {port}".split(),
               "--webui-port", str(page))  # fmt: skip
         for number in range(workers):
-            # From a worker's own folder: what it does not say in its arguments it puts there.
+            # Each worker has a folder of its own for the files of its executors.
             place = folder / f"worker{number}"
             place.mkdir(exist_ok=True)
             resources = ["--host", "127.0.0.1", "--webui-port", "0", "-c", "1", "-m", "1g", "-d", str(place)]
             kind = "org.apache.spark.deploy.worker.Worker"
             cluster.workers.append(start(f"worker{number}", kind, *resources, cluster.master))
-        wait_until(lambda: answers(cluster) == workers, f"a cluster of {workers} workers, see the logs in {folder}")
+        wait_until(
+            lambda: alive_workers(cluster) == workers, f"a cluster of {workers} workers, see the logs in {folder}"
+        )
         yield cluster
 
 
 def kill(process):
-    """End a process and its group at once, as a power cut would."""
+    """Kill a process and its process group."""
     with contextlib.suppress(ProcessLookupError):
         os.killpg(process.pid, signal.SIGKILL)
     process.wait()
 
 
-def answers(cluster):
-    with contextlib.suppress(OSError, ValueError):  # not there yet, or only with another page
+def alive_workers(cluster):
+    with contextlib.suppress(OSError, ValueError):  # the master has not started yet, or its page is incomplete
         return cluster.alive()
     return 0
 
 
-def wait_until(holds, what):
-    deadline = time.monotonic() + PATIENCE
-    while not holds():
-        assert time.monotonic() < deadline, f"waited in vain for {what}"
+def wait_until(condition, description):
+    deadline = time.monotonic() + WAIT_LIMIT
+    while not condition():
+        assert time.monotonic() < deadline, f"timeout while waiting for {description}"
         time.sleep(0.1)
 
 
 def free_ports(count):
     with contextlib.ExitStack() as stack:
         sockets = [stack.enter_context(socket.socket()) for _ in range(count)]
-        for one in sockets:
-            one.bind(("127.0.0.1", 0))
-        return [one.getsockname()[1] for one in sockets]
+        for free in sockets:
+            free.bind(("127.0.0.1", 0))
+        return [free.getsockname()[1] for free in sockets]
 
 
 if __name__ == "__main__":

@@ -2,19 +2,19 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from relocbench.spark.blocks import block_of, mixed, packed, unpacked
+from relocbench.spark.blocks import block_of, hash_ids, pack, unpack
 
 IDS = st.lists(st.integers(-(2**63), 2**63 - 1))
 
 
 @given(IDS, st.integers(1, 300))
-def test_what_is_packed_comes_back_in_its_block(ids, blocks):
+def test_unpacking_a_block_returns_the_packed_records(ids, blocks):
     key = np.array(ids, np.int64)
     other = np.linspace(-1.0, 1.0, len(key))
-    batch = packed(blocks, key, np.arange(len(key)), other)
+    batch = pack(blocks, key, np.arange(len(key)), other)
     found = []
     for block, payload in zip(batch.column(0).to_pylist(), batch.column(1), strict=True):
-        keys, numbers, floats = unpacked([payload], 3)
+        keys, numbers, floats = unpack([payload], 3)
         assert block_of(keys, blocks).tolist() == [block] * len(keys)
         assert numbers.tolist() == sorted(numbers.tolist())
         found += zip(keys.tolist(), numbers.tolist(), floats.view(np.float64).tolist(), strict=True)
@@ -22,11 +22,11 @@ def test_what_is_packed_comes_back_in_its_block(ids, blocks):
 
 
 @given(st.sets(st.integers(-(2**63), 2**63 - 1)), st.integers(0, 2**62))
-def test_different_ids_get_different_bits(ids, salt):
-    assert len(set(mixed(np.array(list(ids), np.int64), salt).tolist())) == len(ids)
+def test_different_ids_have_different_hashes(ids, salt):
+    assert len(set(hash_ids(np.array(list(ids), np.int64), salt).tolist())) == len(ids)
 
 
-def test_blocks_are_about_equally_full():
+def test_blocks_have_about_the_same_size():
     count = np.bincount(block_of(np.arange(100_000), 10), minlength=10)
     assert count.min() > 9_500
     assert count.max() < 10_500

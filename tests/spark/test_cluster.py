@@ -3,8 +3,9 @@ import json
 import os
 import subprocess
 import sys
-import sysconfig
+from pathlib import Path
 
+import pyarrow
 import pytest
 
 from relocbench.instances.files.instance_parquet import write_rows
@@ -19,13 +20,12 @@ from tests.spark.standalone import kill, standalone, wait_until
 pytestmark = pytest.mark.slow
 LIMITS = Limits(time=60.0)
 SEEDS = range(6)
-# Small executors; the driver needs no more.
 SETTINGS = (
     "spark.driver.memory=512m",
     "spark.driver.extraJavaOptions=-XX:TieredStopAtLevel=1",
     "spark.executor.extraJavaOptions=-XX:TieredStopAtLevel=1",
 )
-QUICK = ["--memory", "0.5", *(part for setting in SETTINGS for part in ("--conf", setting))]
+OPTIONS = ["--memory", "0.5", *(part for setting in SETTINGS for part in ("--conf", setting))]
 
 
 @pytest.fixture(scope="module")
@@ -35,20 +35,20 @@ def cluster(tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def begin(cluster, tmp_path_factory):
-    """Start a command in a process of its own, as people do, on executors that have no code of this project."""
+def start_command(cluster, tmp_path_factory):
+    """Return a function that starts a command in a process of its own; the executors have no code of this project."""
     python = tmp_path_factory.mktemp("python") / "python"
-    packages = sysconfig.get_path("purelib")
-    # -S: what is installed by reference, as this checkout is, cannot be found.
+    packages = Path(pyarrow.__file__).parent.parent
+    # -S ignores .pth files, by which an editable installation of this project would be found.
     python.write_text(f'#!/bin/sh\nPYTHONPATH="$PYTHONPATH:{packages}" exec "{sys.executable}" -S "$@"\n')
     python.chmod(0o755)
-    search = f'"{python}" -c "import pyarrow, relocbench"'
-    done = subprocess.run(search, shell=True, capture_output=True, text=True, cwd=os.sep, check=False)
+    test = f'"{python}" -c "import pyarrow, relocbench"'
+    done = subprocess.run(test, shell=True, capture_output=True, text=True, cwd=os.sep, check=False)
     assert "No module named 'relocbench'" in done.stderr
 
-    def call(*arguments):
+    def start(*arguments):
         script = "from relocbench.cli import run; run()"
-        words = ["spark", *map(str, arguments), "--master", cluster.master, *QUICK, "--json"]
+        words = ["spark", *map(str, arguments), "--master", cluster.master, *OPTIONS, "--json"]
         return subprocess.Popen(
             [sys.executable, "-c", script, *words],
             stdout=subprocess.PIPE,
@@ -58,7 +58,7 @@ def begin(cluster, tmp_path_factory):
             env=os.environ | {"PYSPARK_PYTHON": str(python)},
         )
 
-    return call
+    return start
 
 
 def finish(process):
@@ -68,11 +68,11 @@ def finish(process):
 
 
 @pytest.fixture(scope="module")
-def family(begin, tmp_path_factory):
-    """Generate instances on the cluster, once."""
+def family(start_command, tmp_path_factory):
+    """Generate instances on the cluster."""
     folder = tmp_path_factory.mktemp("family") / "preliminary"
-    answer = finish(begin("generate", "--family", "preliminary", "--seed", 0, "--out", folder))
-    assert (answer["instances"], answer["found"]) == (2, 0)
+    summary = finish(start_command("generate", "--family", "preliminary", "--seed", 0, "--out", folder))
+    assert (summary["instances"], summary["found"]) == (2, 0)
     return folder
 
 
@@ -82,61 +82,61 @@ def local_rows(family, tmp_path_factory):
     tasks = [Task(instance, parse_selector("nearest"), seed) for instance in instances for seed in SEEDS]
     store = Store(tmp_path_factory.mktemp("local"))
     list(sweep(tasks, store, LIMITS, jobs=2))
-    return timeless(store.folder)
+    return without_times(store.folder)
 
 
-def timeless(folder):
-    """Return the rows of a store without what differs from one run to the next."""
+def without_times(folder):
+    """Return the rows of a store with times and memory set to zero, because these differ between runs."""
     rows, problems = read(folder)
     assert problems == []
     return [dataclasses.replace(row, seconds=0.0, cpu_seconds=0.0, peak_memory=0) for row in rows]
 
 
-def run_all(begin, family, out):
-    return begin("run", family, "--methods", "nearest", "--seeds", "0-5", "--time-limit", 60, "--out", out)
+def run_all(start_command, family, out):
+    return start_command("run", family, "--methods", "nearest", "--seeds", "0-5", "--time-limit", 60, "--out", out)
 
 
-def written(out):
+def modification_times(out):
     return {file.name: file.stat().st_mtime_ns for file in out.glob("*.parquet")}
 
 
-def test_a_follower_graph_is_arranged_and_solved_there_as_here(begin, tmp_path):
+def test_a_follower_graph_is_solved_on_the_cluster_as_locally(start_command, tmp_path):
     edges = "".join(f"{follower}\t{(follower * step) % 97}\n" for follower in range(97) for step in (2, 3, 5, 7))
     (tmp_path / "edges.txt").write_text(edges)
-    few = ("--partitions", 4)
-    arranged = finish(begin("arrange", tmp_path / "edges.txt", *few, "--out", tmp_path / "topics"))
+    partitions = ("--partitions", 4)
+    arranged = finish(start_command("arrange", tmp_path / "edges.txt", *partitions, "--out", tmp_path / "topics"))
     assert arranged["lines"] == 4 * 97
     sizes = ("--servers", 16, "--k", 2, "--rounds", 1, "--storage", 60, "--compute", 200)
-    cost = finish(begin("reloc", tmp_path / "topics", *sizes, *few, "--out", tmp_path / "out"))
+    cost = finish(start_command("reloc", tmp_path / "topics", *sizes, *partitions, "--out", tmp_path / "out"))
     assert min(cost["theta"]) < 1.0
     assert compare(tmp_path / "out", "reloc").equal
 
 
-def test_a_cluster_builds_the_bytes_of_a_local_family(family, tmp_path):
+def test_a_cluster_generates_the_same_bytes_as_the_local_command(family, tmp_path):
     for file in instance_files(family):
         _, storage, _, seed = file.stem.split("-")
         write_rows([generate("preliminary", int(seed), storage=float(storage[1:]))], tmp_path / file.name)
         assert (tmp_path / file.name).read_bytes() == file.read_bytes()
 
 
-def test_a_sweep_whose_driver_is_killed_is_completed_by_the_next(begin, family, local_rows, tmp_path):
+def test_a_second_sweep_completes_one_whose_driver_was_killed(start_command, family, local_rows, tmp_path):
     out = tmp_path / "runs"
-    driver = run_all(begin, family, out)
-    wait_until(lambda: len(written(out)) >= 2, "the first rows")
+    driver = run_all(start_command, family, out)
+    wait_until(lambda: len(modification_times(out)) >= 2, "the first rows")
     driver.kill()
     driver.communicate()
-    before = written(out)
+    before = modification_times(out)
     assert len(before) < len(local_rows)
-    assert finish(run_all(begin, family, out))["runs"] == len(local_rows)
-    assert before.items() <= written(out).items()  # what was there has not been run again
-    assert timeless(out) == local_rows
+    assert finish(run_all(start_command, family, out))["runs"] == len(local_rows)
+    assert before.items() <= modification_times(out).items()  # finished runs were not repeated
+    assert without_times(out) == local_rows
 
 
-def test_a_sweep_that_loses_a_worker_ends_with_the_same_rows(begin, cluster, family, local_rows, tmp_path):
+def test_a_sweep_that_loses_a_worker_has_the_same_rows(start_command, cluster, family, local_rows, tmp_path):
     out = tmp_path / "runs"
-    driver = run_all(begin, family, out)
-    wait_until(lambda: len(written(out)) >= 2, "the first rows")
+    driver = run_all(start_command, family, out)
+    wait_until(lambda: len(modification_times(out)) >= 2, "the first rows")
     kill(cluster.workers[0])
-    assert len(written(out)) < len(local_rows)
+    assert len(modification_times(out)) < len(local_rows)
     assert finish(driver)["runs"] == len(local_rows)
-    assert timeless(out) == local_rows
+    assert without_times(out) == local_rows

@@ -34,12 +34,12 @@ def test_every_line_is_read_once_wherever_the_file_is_cut(tmp_path_factory, line
         assert whole[0] == [tuple(map(int, line.split())) for line in lines if line[:1].isdigit()]
         edges, bad = read(path, piece_bytes, patch)
         assert edges == whole[0]
-        # A first line without numbers is taken for a header, comments before it or not.
+        # The first line that is not a comment may be a header, which does not count as a bad line.
         assert bad == whole[1]
         assert read(path.parent / "edges.txt.gz", piece_bytes, patch) == whole
 
 
-def test_a_folder_and_a_pattern_name_their_files(tmp_path):
+def test_a_folder_and_a_pattern_give_their_files(tmp_path):
     for name in ("b.txt", "a.txt", "_SUCCESS", ".hidden"):
         (tmp_path / name).write_text("1\t2\n")
     names = [str(tmp_path / "a.txt"), str(tmp_path / "b.txt")]
@@ -49,7 +49,7 @@ def test_a_folder_and_a_pattern_name_their_files(tmp_path):
         find_edges(str(tmp_path / "missing"))
 
 
-def test_a_damaged_packed_file_is_named(tmp_path):
+def test_the_error_names_a_damaged_compressed_file(tmp_path):
     path = tmp_path / "edges.gz"
     path.write_bytes(gzip.compress(b"1\t2\n" * 1000)[:-10])
     with pytest.raises(InputError, match=r"edges.gz: cannot be read \("):

@@ -4,13 +4,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from relocbench.spark.factors import factorised
+from relocbench.spark.factors import factorise
 
 SCHEMA = "client bigint, topic array<bigint>"
 
 
 def memberships(seed, clients=120, topics=40):
-    """Clients in one to four topics, some topics far more popular."""
+    """Return clients with one to four topics each. Some topics are far more popular than others."""
     rng = np.random.default_rng(seed)
     popular = rng.random(topics) ** 3 + 0.01
     popular /= popular.sum()
@@ -30,7 +30,7 @@ def factors(spark, topics_of, blocks, *, rank, rounds, parts=2):
     topics = incidence(topics_of).shape[1]
     with (
         tempfile.TemporaryDirectory() as work,
-        factorised(frame, topics, blocks, rank, rounds, Path(work) / "work") as found,
+        factorise(frame, topics, blocks, rank, rounds, Path(work) / "work") as found,
     ):
         rows = sorted((row["client"], row["factors"]) for row in found.collect())
     assert [client for client, _ in rows] == sorted(topics_of)
@@ -51,7 +51,7 @@ def test_with_columns_for_all_topics_the_factorisation_is_the_best(spark):
 def test_a_few_rounds_come_close_to_the_best(spark):
     topics_of = memberships(0)
     found, wanted = factors(spark, topics_of, 3, rank=4, rounds=4), best(topics_of, 4)
-    # What a factorisation of that rank holds of G: the best holds most, and nothing holds more.
+    # The squared norm of F is at most that of the best factorisation of the same rank.
     assert 0.99 < (found**2).sum() / (wanted**2).sum() <= 1.0 + 1e-12
 
 

@@ -14,7 +14,7 @@ from relocbench.instances.files.follower_graph import synthetic_follower_graph
 from relocbench.instances.generators.paper_generator import PaperParameters
 from relocbench.instances.kernels.random_streams import stream
 from relocbench.spark import placement
-from relocbench.spark.assign import Reading
+from relocbench.spark.assign import RelocOptions
 from relocbench.spark.compare_local import compare, read_homes, read_local
 from relocbench.spark.pipeline import evaluate_folder, solve_field
 from relocbench.spark.topics_from_graph import Filters, arrange
@@ -24,7 +24,7 @@ PARTS = ("theta", "storage", "compute", "sent", "spread")
 
 @pytest.fixture(scope="module")
 def topics(spark, tmp_path_factory):
-    """About a thousand clients in 150 topics, arranged."""
+    """Write about a thousand clients in 150 topics."""
     graph = synthetic_follower_graph(stream("full scale"), topics=150, min_size=2, max_size=21, max_topics_per_client=6)
     folder = tmp_path_factory.mktemp("full-scale")
     edges = zip(graph.follower.tolist(), graph.followee.tolist(), strict=True)
@@ -35,13 +35,15 @@ def topics(spark, tmp_path_factory):
 
 @pytest.fixture
 def in_blocks(monkeypatch):
-    """Small blocks, so that small instances have several."""
+    """Make blocks small, so that small instances have several."""
     monkeypatch.setattr(placement, "BLOCK_MEMBERSHIPS", 300)
 
 
-def run(spark, topics, out, method="reloc", reading=None, capacity=None):
+def run(spark, topics, out, method="reloc", options=None, capacity=None):
     parameters = PaperParameters(servers=25, sigma=8.0, **(capacity or {}))
-    return solve_field(spark, topics, out, method, parameters, reading or Reading(k=3), proportional=capacity is None)
+    return solve_field(
+        spark, topics, out, method, parameters, options or RelocOptions(k=3), proportional=capacity is None
+    )
 
 
 TIGHT = {"storage": 130.0, "compute": 700.0}
@@ -49,18 +51,18 @@ TIGHT = {"storage": 130.0, "compute": 700.0}
 
 @pytest.mark.usefixtures("in_blocks")
 @pytest.mark.parametrize(
-    ("method", "reading", "capacity"),
+    ("method", "options", "capacity"),
     [
-        ("reloc", Reading(k=3, rounds=2), TIGHT),
-        ("reloc", Reading(k=4, relation="exact", seed=2), TIGHT),
-        ("reloc", Reading(k=1, related=0), None),
-        ("otos", Reading(), TIGHT),
-        ("nearest", Reading(), None),
+        ("reloc", RelocOptions(k=3, rounds=2), TIGHT),
+        ("reloc", RelocOptions(k=4, relation="exact", seed=2), TIGHT),
+        ("reloc", RelocOptions(k=1, related=0), None),
+        ("otos", RelocOptions(), TIGHT),
+        ("nearest", RelocOptions(), None),
     ],
 )
-def test_homes_and_costs_are_those_of_the_local_method(spark, topics, tmp_path, method, reading, capacity):
-    cost, before = run(spark, topics, tmp_path, method, reading, capacity)
-    assert not before
+def test_homes_and_costs_are_those_of_the_local_method(spark, topics, tmp_path, method, options, capacity):
+    cost, existed = run(spark, topics, tmp_path, method, options, capacity)
+    assert not existed
     found = compare(tmp_path, method)
     assert found.equal, found
     assert found.clients > 500
@@ -72,7 +74,7 @@ def test_homes_and_costs_are_those_of_the_local_method(spark, topics, tmp_path, 
     for name in PARTS:
         assert cost[name] == pytest.approx(local.values()[name], rel=1e-9)
     if capacity is not None:
-        assert min(cost["theta"]) < 1.0  # there was something to cooperate about
+        assert min(cost["theta"]) < 1.0  # overload is what the cooperation step reacts to
 
 
 @pytest.mark.usefixtures("in_blocks")
@@ -81,7 +83,7 @@ def test_homes_do_not_depend_on_partitions(spark, topics, tmp_path):
     before = spark.conf.get("spark.sql.shuffle.partitions")
     for partitions in (1, 5):
         spark.conf.set("spark.sql.shuffle.partitions", partitions)
-        run(spark, topics, tmp_path / str(partitions), reading=Reading(k=3, rounds=2), capacity=TIGHT)
+        run(spark, topics, tmp_path / str(partitions), options=RelocOptions(k=3, rounds=2), capacity=TIGHT)
         homes.append(read_homes(tmp_path / str(partitions) / "reloc" / "homes", read_local(tmp_path / "1")[1]).tolist())
     spark.conf.set("spark.sql.shuffle.partitions", before)
     assert homes[0] == homes[1]
@@ -94,7 +96,7 @@ def nearest(spark, topics, tmp_path_factory):
     return folder
 
 
-def test_random_homes_are_any_and_cost_what_the_evaluator_says(spark, topics, nearest):
+def test_random_homes_use_all_servers_and_cost_what_the_evaluator_computes(spark, topics, nearest):
     cost, _ = run(spark, topics, nearest, "random")
     instance, ids = read_local(nearest)
     home = read_homes(nearest / "random" / "homes", ids)
@@ -102,14 +104,14 @@ def test_random_homes_are_any_and_cost_what_the_evaluator_says(spark, topics, ne
     assert cost["objective"] == pytest.approx(evaluate(instance, home).objective, rel=1e-9)
 
 
-def test_commands_run_and_evaluate_once(spark, topics, tmp_path):
+def test_commands_run_evaluate_and_compare(spark, topics, tmp_path):
     out = str(tmp_path / "out")
     command = ["spark", "reloc", str(topics), "--servers", "9", "--k", "2", "--relation", "exact", "--out", out]
-    told = json.loads(CliRunner().invoke(app, [*command, "--json"], catch_exceptions=False).output)
-    assert "(there already)" in CliRunner().invoke(app, command, catch_exceptions=False).output
+    cost = json.loads(CliRunner().invoke(app, [*command, "--json"], catch_exceptions=False).output)
+    assert "(computed earlier)" in CliRunner().invoke(app, command, catch_exceptions=False).output
     homes = f"{out}/reloc/homes"
     answer = CliRunner().invoke(app, ["spark", "evaluate", out, homes, "--json"], catch_exceptions=False)
-    assert json.loads(answer.output) == {name: told[name] for name in json.loads(answer.output)}
+    assert json.loads(answer.output) == {name: cost[name] for name in json.loads(answer.output)}
     copy = tmp_path / "inst.parquet"
     compared = CliRunner().invoke(app, ["spark", "compare", out, "--out", str(copy)], catch_exceptions=False)
     assert compared.exit_code == 0
@@ -120,7 +122,7 @@ def test_commands_run_and_evaluate_once(spark, topics, tmp_path):
         CliRunner().invoke(app, [*command[:6], "3", *command[7:]], catch_exceptions=False)
 
 
-def test_compare_says_when_homes_differ(nearest, tmp_path):
+def test_compare_reports_homes_that_differ(nearest, tmp_path):
     shutil.copytree(nearest, tmp_path / "copy")
     ids = read_local(nearest)[1]
     wrong = read_homes(nearest / "nearest" / "homes", ids).copy()
@@ -132,7 +134,7 @@ def test_compare_says_when_homes_differ(nearest, tmp_path):
     assert f"{len(ids) - 1:,} of {len(ids):,} homes are equal" in answer.output
 
 
-def spoiled(kind, ids, home):
+def invalid_homes(kind, ids, home):
     if kind == "missing":
         return ids[1:], home[1:]
     if kind == "doubled":
@@ -151,18 +153,18 @@ def spoiled(kind, ids, home):
         ("outside", "client {last}: expected a server from 0 to 24, got 25"),
     ],
 )
-def test_an_assignment_that_is_none_is_refused(spark, nearest, tmp_path, kind, problem):
+def test_an_invalid_assignment_is_refused(spark, nearest, tmp_path, kind, problem):
     ids = read_local(nearest)[1]
-    client, home = spoiled(kind, ids, read_homes(nearest / "nearest" / "homes", ids))
+    client, home = invalid_homes(kind, ids, read_homes(nearest / "nearest" / "homes", ids))
     pq.write_table(pa.table({"client": client, "home": home.astype(np.int32)}), tmp_path / "homes.parquet")
-    told = problem.format(first=ids[0], last=ids[-1], count=len(ids), more=len(ids) + 1)
-    with pytest.raises(InputError, match=f"homes.parquet: {told}"):
+    message = problem.format(first=ids[0], last=ids[-1], count=len(ids), more=len(ids) + 1)
+    with pytest.raises(InputError, match=f"homes.parquet: {message}"):
         CliRunner().invoke(
             app, ["spark", "evaluate", str(nearest), str(tmp_path / "homes.parquet")], catch_exceptions=False
         )
 
 
-def test_a_dataset_of_something_else_is_refused(spark, nearest, tmp_path):
+def test_a_dataset_with_other_columns_is_refused(spark, nearest, tmp_path):
     pq.write_table(pa.table({"user": [1], "home": [1.5]}), tmp_path / "homes.parquet")
     with pytest.raises(InputError, match="expected whole numbers in columns client and home"):
         evaluate_folder(spark, nearest, tmp_path / "homes.parquet")

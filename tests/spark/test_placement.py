@@ -20,11 +20,11 @@ def test_positions_are_gaussian_around_topics_and_inside_the_field(sigma):
     assert at.max() <= 25.0
     around = at.reshape(200, 200, 2)
     if sigma < 1:
-        # Topics whose centre is far from the border: nothing was redrawn.
+        # Around centres far from the border no position was drawn again.
         inner = (np.abs(around.mean(axis=1) - 12.5) < 10).all(axis=1)
         spread = (around - around.mean(axis=1, keepdims=True))[inner].std()
         assert abs(spread / sigma - 1) < 0.02
         assert around.mean(axis=1).std() > 5
     else:
-        # As good as uniform.
+        # With such a large σ positions are nearly uniform.
         assert abs(at.std() - 25 / 12**0.5) < 0.1

@@ -1,4 +1,4 @@
-"""A study's runs on Spark; here, where the session is."""
+"""A study on Spark. The test is in this folder because it uses the session of the folder."""
 
 import contextlib
 
@@ -9,15 +9,15 @@ from relocbench.runs.selectors import parse_selector
 from relocbench.runs.sweep import Limits
 
 
-def test_a_study_on_spark_has_the_rows_of_one_here(spark, tmp_path):
+def test_a_study_on_spark_has_the_rows_of_a_local_one(spark, tmp_path):
     subjects = of_family("tiny", [1], {"regime": "scarce", "shape": "plain"})
     designs = {
         where: Design([parse_selector("nearest")], [0, 1], Limits(20.0), 20.0, session=session)
-        for where, session in (("there", lambda: contextlib.nullcontext(spark)), ("here", None))
+        for where, session in (("spark", lambda: contextlib.nullcontext(spark)), ("local", None))
     }
     results = {where: run(subjects, design, tmp_path / where) for where, design in designs.items()}
-    assert results["there"].problems == []
-    assert [row.objective for row in results["there"].rows] == [row.objective for row in results["here"].rows]
-    assert [row.home for row in results["there"].proving] == [row.home for row in results["here"].proving]
-    assert results["there"].references == results["here"].references
-    assert len(read(tmp_path / "there" / "runs")[0]) == 3
+    assert results["spark"].problems == []
+    assert [row.objective for row in results["spark"].rows] == [row.objective for row in results["local"].rows]
+    assert [row.home for row in results["spark"].proving] == [row.home for row in results["local"].proving]
+    assert results["spark"].references == results["local"].references
+    assert len(read(tmp_path / "spark" / "runs")[0]) == 3

@@ -12,8 +12,8 @@ from relocbench.cli import app
 from relocbench.instances.errors import InputError
 from relocbench.instances.files.follower_graph import FollowerGraph
 from relocbench.spark import edge_list as spark_edges
-from relocbench.spark.blocks import SCHEMA, packed
-from relocbench.spark.topics_from_graph import Filters, arrange, arranged
+from relocbench.spark.blocks import BLOCK_SCHEMA, pack
+from relocbench.spark.topics_from_graph import Filters, arrange, filtered_topics
 
 
 def reference(edges, min_size=2, max_size=21, max_topics_per_client=4):
@@ -48,11 +48,11 @@ def power_law(seed, edges=3000, users=300):
 
 
 def in_blocks(spark, edges, blocks, parts):
-    """Deal edges into several packed batches, as tasks that read pieces of a file do."""
+    """Pack edges in several batches, as tasks that read pieces of a file do."""
     ends = np.array(edges, np.int64).reshape(-1, 2)
-    batches = [packed(blocks, part[:, 0].copy(), part[:, 1].copy()) for part in np.array_split(ends, parts)]
+    batches = [pack(blocks, part[:, 0].copy(), part[:, 1].copy()) for part in np.array_split(ends, parts)]
     records = [tuple(record.values()) for batch in batches for record in batch.to_pylist()]
-    return spark.createDataFrame(records, SCHEMA)
+    return spark.createDataFrame(records, BLOCK_SCHEMA)
 
 
 ID = st.one_of(st.integers(0, 12), st.integers(-3, 3), st.sampled_from([2**31, 2**62, -(2**63)]))
@@ -66,9 +66,9 @@ ID = st.one_of(st.integers(0, 12), st.integers(-3, 3), st.sampled_from([2**31, 2
     st.integers(0, 3),
     st.integers(1, 5),
 )
-def test_topics_are_those_of_a_plain_loop(spark, edges, min_size, max_size, cap, blocks):
+def test_topics_equal_those_of_a_plain_loop(spark, edges, min_size, max_size, cap, blocks):
     filters = Filters(min_size=min_size, max_size=max_size, max_topics_per_client=cap)
-    found = rows(arranged(in_blocks(spark, edges, blocks, 3), filters, blocks))
+    found = rows(filtered_topics(in_blocks(spark, edges, blocks, 3), filters, blocks))
     assert found == reference(edges, min_size, max_size, cap)
 
 
@@ -78,17 +78,17 @@ def test_topics_do_not_depend_on_blocks_or_partitions(spark, blocks, parts, part
     before = spark.conf.get("spark.sql.shuffle.partitions")
     spark.conf.set("spark.sql.shuffle.partitions", partitions)
     try:
-        found = rows(arranged(in_blocks(spark, edges, blocks, parts), Filters(), blocks))
+        found = rows(filtered_topics(in_blocks(spark, edges, blocks, parts), Filters(), blocks))
     finally:
         spark.conf.set("spark.sql.shuffle.partitions", before)
     assert found == reference(edges)
     assert max(Counter(member for _, members in found for member in members).values()) == 4
 
 
-def test_without_filters_the_rows_are_those_of_the_local_graph(spark):
+def test_without_filters_topics_equal_the_rows_of_the_local_graph(spark):
     edges = power_law(2)
-    everything = Filters(min_size=1, max_size=10**6, max_topics_per_client=0)
-    found = rows(arranged(in_blocks(spark, edges, 4, 3), everything, 4))
+    no_filters = Filters(min_size=1, max_size=10**6, max_topics_per_client=0)
+    found = rows(filtered_topics(in_blocks(spark, edges, 4, 3), no_filters, 4))
     follower, start, member = FollowerGraph(*np.array(edges).T.copy()).rows
     assert found == [(f, member[a:b].tolist()) for f, a, b in zip(follower, start[:-1], start[1:], strict=True)]
 
@@ -100,45 +100,45 @@ def edge_file(tmp_path):
     return path
 
 
-def test_so_many_topics_are_drawn_and_the_seed_decides_which(spark, edge_file, tmp_path, monkeypatch):
-    everything = reference(power_law(3))
+def test_the_seed_determines_which_topics_are_drawn(spark, edge_file, tmp_path, monkeypatch):
+    candidates = reference(power_law(3))
     drawn = {}
     for seed, piece in ((0, 1 << 20), (0, 700), (1, 700)):
         monkeypatch.setattr(spark_edges, "PIECE_BYTES", piece)
         out = tmp_path / f"{seed}-{piece}"
-        found, before = arrange(spark, str(edge_file), out, Filters(topics=20, seed=seed))
-        assert (found["topics"], found["lines"], before) == (20, 3000, False)
+        record, existed = arrange(spark, str(edge_file), out, Filters(topics=20, seed=seed))
+        assert (record["topics"], record["lines"], existed) == (20, 3000, False)
         drawn[seed, piece] = rows(out / "topics")
         assert [path.name for path in sorted(out.iterdir())] == ["made.json", "topics"]
     assert drawn[0, 1 << 20] == drawn[0, 700] != drawn[1, 700]
-    assert all(topic in everything for topic in drawn[0, 700])
-    with pytest.raises(InputError, match=f"--topics: expected at most {len(everything)}, "):
-        arrange(spark, str(edge_file), tmp_path / "more", Filters(topics=len(everything) + 1))
+    assert all(topic in candidates for topic in drawn[0, 700])
+    with pytest.raises(InputError, match=f"--topics: expected at most {len(candidates)}, "):
+        arrange(spark, str(edge_file), tmp_path / "more", Filters(topics=len(candidates) + 1))
 
 
-def test_the_command_arranges_once_and_refuses_a_folder_made_otherwise(spark, edge_file, tmp_path):
+def test_the_command_runs_once_and_refuses_a_folder_of_other_options(spark, edge_file, tmp_path):
     command = ["spark", "arrange", str(edge_file), "--out", str(tmp_path / "out")]
     first = CliRunner().invoke(app, [*command, "--json"], catch_exceptions=False)
-    told = json.loads(first.output)
+    record = json.loads(first.output)
     assert rows(tmp_path / "out" / "topics") == reference(power_law(3))
-    assert told["memberships"] == sum(len(members) for _, members in reference(power_law(3)))
-    assert "(there already)" in CliRunner().invoke(app, command, catch_exceptions=False).output
+    assert record["memberships"] == sum(len(members) for _, members in reference(power_law(3)))
+    assert "(written earlier)" in CliRunner().invoke(app, command, catch_exceptions=False).output
     with pytest.raises(InputError, match="out: was made with max_size 21: choose another folder"):
         CliRunner().invoke(app, [*command, "--max-size", "9"], catch_exceptions=False)
 
 
-def test_bad_lines_are_counted_and_refused_only_when_they_are_many(spark, edge_file, tmp_path):
+def test_bad_lines_are_counted_and_too_many_are_refused(spark, edge_file, tmp_path):
     with edge_file.open("a") as file:
         file.write("7 seven\n" * 20)
-    found, _ = arrange(spark, str(edge_file), tmp_path / "few", Filters())
-    assert (found["lines"], found["bad_lines"], found["bad_example"]) == (3020, 20, "'7 seven'")
+    record, _ = arrange(spark, str(edge_file), tmp_path / "few", Filters())
+    assert (record["lines"], record["bad_lines"], record["bad_example"]) == (3020, 20, "'7 seven'")
     assert rows(tmp_path / "few" / "topics") == reference(power_law(3))
     with pytest.raises(InputError, match="20 of 3,020 are not, such as '7 seven'"):
         arrange(spark, str(edge_file), tmp_path / "none", Filters(), max_bad=0.005)
     assert not (tmp_path / "none" / "topics").exists()
 
 
-def test_what_a_task_cannot_read_is_one_line(spark, tmp_path):
+def test_an_error_of_a_task_is_one_line(spark, tmp_path):
     (tmp_path / "edges.gz").write_bytes(b"no such format")
     command = ["spark", "arrange", str(tmp_path / "edges.gz"), "--out", str(tmp_path / "out")]
     with pytest.raises(InputError, match=r"edges.gz: cannot be read \(Not a gzipped file"):

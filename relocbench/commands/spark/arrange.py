@@ -10,7 +10,9 @@ from relocbench.terminal import print_json
 
 
 def run(
-    edges: Annotated[str, typer.Argument(help="Edge list `follower<TAB>followee`: a file, a folder of files, or a pattern.")],
+    edges: Annotated[
+        str, typer.Argument(help="Edge list `follower<TAB>followee`: a file, a folder of files, or a pattern.")
+    ],
     out: Annotated[Path, typer.Option(help="Folder to write to.")],
     min_size: Annotated[int, typer.Option(help="Least number of members of a topic.", min=1)] = 2,
     max_size: Annotated[int, typer.Option(help="Largest number of members of a topic.", min=1)] = 21,
@@ -44,9 +46,7 @@ def run(
     )
     find_edges(edges)  # report a missing file before Java starts
     with started(master, memory, partitions, conf) as spark, unwrap_input_errors():
-        record, existed = run_with_progress(
-            spark, lambda: arrange(spark, edges, out, filters, max_bad), "arranging"
-        )
+        record, existed = run_with_progress(spark, lambda: arrange(spark, edges, out, filters, max_bad), "arranging")
     if as_json:
         print_json({**{name: value for name, value in record.items() if name != INPUTS_KEY}, "folder": str(out)})
         return

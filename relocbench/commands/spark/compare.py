@@ -11,7 +11,9 @@ from relocbench.terminal import print_json
 def run(
     instance: Annotated[Path, typer.Argument(help="Folder that `spark reloc` wrote.")],
     method: Annotated[str, typer.Option(help="The method: reloc, nearest or otos.")] = "reloc",
-    out: Annotated[Path | None, typer.Option(help="Also write the instance as an ordinary file (.json, .parquet).")] = None,
+    out: Annotated[
+        Path | None, typer.Option(help="Also write the instance as an ordinary file (.json, .parquet).")
+    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Run the method without Spark and compare homes and cost. The instance must fit into memory.

@@ -26,9 +26,7 @@ from relocbench.terminal import print_json
 
 def run(
     family: Family,
-    out: Annotated[
-        Path, typer.Option(help="Folder for one Parquet file per instance. Existing files are kept.")
-    ],
+    out: Annotated[Path, typer.Option(help="Folder for one Parquet file per instance. Existing files are kept.")],
     seed: Annotated[
         str | None,
         typer.Option("--seed", "--seeds", help="Seeds of the replicates: 3, 0-9 or 1,4,7. Default: all of the family."),

@@ -17,7 +17,9 @@ def run(
     ],
     method: Annotated[
         list[str],
-        typer.Option("--methods", "--method", help="Selectors, separated by commas; repeatable. `relocbench methods` lists them."),
+        typer.Option(
+            "--methods", "--method", help="Selectors, separated by commas; repeatable. `relocbench methods` lists them."
+        ),
     ],
     out: Annotated[Path, typer.Option(help="Folder for rows and logs. Runs with a row are not repeated.")],
     seed: Annotated[str, typer.Option("--seeds", "--seed", help="Seeds of the methods: 3, 0-9 or 1,4,7.")] = "0",
@@ -25,7 +27,8 @@ def run(
     memory_limit: Annotated[float, typer.Option(help="GiB for each run.", min=0.25)] = 4.0,
     retry_errors: Annotated[bool, typer.Option("--retry-errors", help="Repeat runs that ended in an error.")] = False,
     parts: Annotated[
-        int | None, typer.Option(help="Approximate number of parts into which the runs are split. Default: 12 per core.", min=1)
+        int | None,
+        typer.Option(help="Approximate number of parts into which the runs are split. Default: 12 per core.", min=1),
     ] = None,
     master: Master = None,
     memory: Memory = None,
