@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 FOLDER = Path(__file__).parent
 # What is told line by line of the machine; the rest of what is known about it are packages.
-MACHINE = ("relocbench", "python", "platform", "processor", "cores", "memory_mib", "java")
+MACHINE = ("relocbench", "python", "platform", "processor", "cores", "memory_mib")
 
 
 class Page:
@@ -127,7 +127,7 @@ class Page:
 
     def provenance(self, command: str, facts: Mapping[str, object] | None = None) -> None:
         """Say at the bottom how the page was made: the command, when, further facts, versions and machine."""
-        about = information()
+        about = information(java=False)
         packages = {name: version for name, version in about.items() if name not in MACHINE}
         told: dict[str, object] = {
             "command": command,
