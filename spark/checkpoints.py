@@ -72,7 +72,7 @@ def run_once(
             others = earlier if isinstance(earlier, dict) else {}
             names = sorted(name for name in {*inputs, *others} if inputs.get(name) != others.get(name))
             differences = ", ".join(f"{name} {shown(others.get(name))}" for name in names)
-            raise InputError(str(folder), f"was made with {differences}: choose another folder, or remove this one")
+            raise InputError(str(folder), f"was written with {differences}: choose another folder, or remove this one")
         return record, True
     folder.mkdir(parents=True, exist_ok=True)
     record = {INPUTS_KEY: inputs, **compute()}

@@ -118,7 +118,7 @@ def test_commands_run_evaluate_and_compare(spark, topics, tmp_path):
     assert "homes are equal" in compared.output
     described = CliRunner().invoke(app, ["describe", str(copy)], catch_exceptions=False)
     assert described.exit_code == 0
-    with pytest.raises(InputError, match="reloc: was made with k 2: choose another folder"):
+    with pytest.raises(InputError, match="reloc: was written with k 2: choose another folder"):
         CliRunner().invoke(app, [*command[:6], "3", *command[7:]], catch_exceptions=False)
 
 

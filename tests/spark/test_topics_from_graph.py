@@ -123,7 +123,7 @@ def test_the_command_runs_once_and_refuses_a_folder_of_other_options(spark, edge
     assert rows(tmp_path / "out" / "topics") == reference(power_law(3))
     assert record["memberships"] == sum(len(members) for _, members in reference(power_law(3)))
     assert "(written earlier)" in CliRunner().invoke(app, command, catch_exceptions=False).output
-    with pytest.raises(InputError, match="out: was made with max_size 21: choose another folder"):
+    with pytest.raises(InputError, match="out: was written with max_size 21: choose another folder"):
         CliRunner().invoke(app, [*command, "--max-size", "9"], catch_exceptions=False)
 
 
