@@ -1,4 +1,4 @@
-"""How close annealing comes: to the best known on the paper family, and to the optimum where an exact method proves it.
+"""Measure annealing against longer runs on the paper family, and against proven optima on small instances.
 
 python benchmarks/anneal_quality.py paper [seconds] [reference seconds]
 python benchmarks/anneal_quality.py optimum [seconds]
@@ -19,14 +19,14 @@ Job = tuple[str, dict[str, float | str], int, int, float]
 
 
 def cost_of(job: Job) -> float:
-    """Anneal an instance (family, cell, seed) with a seed of its own for some seconds and return its cost."""
+    """Run annealing on the instance of a job (family, cell, seed, seed of the run, seconds) and return the cost."""
     family, overrides, seed, run_seed, seconds = job
     instance = FAMILIES[family].cells(overrides)[0].build(seed)
     return solve(instance, "anneal", seed=run_seed, time_limit=seconds).evaluation.objective
 
 
 def paper(seconds: float, reference: float) -> None:
-    """Compare runs of ``seconds`` on 10 seeds with longer ones on the first four, cell by cell."""
+    """Compare runs of ``seconds`` on 10 seeds with longer runs on the first four seeds, for each cell."""
     sigmas = [float(cell["sigma"]) for cell in FAMILIES["paper"].grid]
     short: list[Job] = [("paper", {"sigma": s}, seed, 1, seconds) for s in sigmas for seed in range(10)]
     long: list[Job] = [("paper", {"sigma": s}, seed, 2, reference) for s in sigmas for seed in range(4)]
@@ -45,21 +45,21 @@ def paper(seconds: float, reference: float) -> None:
 
 
 def optimum_of(instance: Instance) -> float | None:
-    """Return the proven least cost, if it can be had in two minutes."""
+    """Return the proven optimum, or None if two minutes are too short for the proof."""
     method = "enumerate" if instance.n_servers**instance.n_clients <= 10**6 else "branch-price"
     result = solve(instance, method, time_limit=120)
     return result.evaluation.objective if result.solution.status == "optimal" else None
 
 
 def excess_of(job: Job) -> float | None:
-    """Return by how much annealing misses the optimum, in percent."""
+    """Return the excess of annealing over the optimum in percent, or None if the optimum is not proved."""
     instance = FAMILIES[job[0]].cells(job[1])[0].build(job[2])
     least = optimum_of(instance)
     return None if least is None else 100 * (cost_of(job) / least - 1)
 
 
 def optimum(seconds: float) -> None:
-    """Count how often the optimum is found on every tiny instance and the small ones up to 30 clients."""
+    """Count how often annealing finds the optimum, on all tiny instances and on small ones up to 30 clients."""
     jobs: list[Job] = [
         ("tiny", dict(cell), seed, 1, seconds)
         for cell, seed in itertools.product(FAMILIES["tiny"].grid, range(FAMILIES["tiny"].replicates))

@@ -1,4 +1,4 @@
-"""How long it takes to generate, validate, write and read instances, from the paper's size to 10⁶ memberships.
+"""Measure the time to generate, validate, write and read instances, from the paper's size to 10⁶ memberships.
 
 python benchmarks/building.py
 """

@@ -1,8 +1,8 @@
-"""How small certified gaps get at the paper's size, and how long a proof takes to check.
+"""Measure certified gaps at the paper's size, and the time to verify a certificate.
 
 python benchmarks/certified_gaps.py [SECONDS [SEEDS [DIRECTORY]]]
 
-By default 60 seconds and 10 seeds; the certificates are kept if there is a directory for them.
+The default is 60 seconds and 10 seeds. The certificates are kept if a directory is given.
 """
 
 import statistics

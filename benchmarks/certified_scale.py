@@ -1,8 +1,8 @@
-"""How certified gaps, time and memory grow with the number of clients.
+"""Measure how certified gaps, time and memory grow with the number of clients.
 
 python benchmarks/certified_scale.py [CLIENTS SERVERS SECONDS]
 
-By default 1,000, 10,000 and 100,000 clients.
+The default sizes are 1,000, 10,000 and 100,000 clients.
 """
 
 import resource
@@ -18,12 +18,13 @@ from relocbench.runs.certify import certify
 from relocbench.runs.solve import warm_up
 
 SIZES = ((1_000, 25, 60.0), (10_000, 100, 600.0), (100_000, 100, 2400.0))
-CLIENTS_A_TOPIC = 6.0  # of the family: members are shared between topics
+# Clients per topic in the paper's family; it is below the mean topic size, because clients are in several topics.
+CLIENTS_PER_TOPIC = 6.0
 
 
 def main(clients: int, servers: int, seconds: float) -> None:
-    topics = round(clients / CLIENTS_A_TOPIC)
-    # Capacity for each topic as in the paper.
+    topics = round(clients / CLIENTS_PER_TOPIC)
+    # The capacity per topic is that of the paper.
     factor = (topics / 64) / (servers / 16)
     settings = {
         "sigma": 10.0,
@@ -33,11 +34,11 @@ def main(clients: int, servers: int, seconds: float) -> None:
         "compute": 3200 * factor,
     }
     instance = FAMILIES["paper"].cells(settings)[0].build(0)
-    shown = [0.0]
+    last_printed = [0.0]
 
     def progress(now: float, cost: float, bound: float) -> None:
-        if now > shown[0] + seconds / 20:
-            shown[0] = now
+        if now > last_printed[0] + seconds / 20:
+            last_printed[0] = now
             print(f"  {now:7.1f} s: {cost:.2f} and {bound:.2f}, gap {(cost - bound) / cost:.3%}", file=sys.stderr)
 
     begin = time.perf_counter()
@@ -62,7 +63,7 @@ if __name__ == "__main__":
     warm_up("bound")
     given = sys.argv[1:]
     sizes = ((int(given[0]), int(given[1]), float(given[2])),) if given else SIZES
-    print("| clients | servers | gap | seconds | GiB at most | proof, MB | check, s |")
+    print("| clients | servers | gap | seconds | peak GiB | proof, MB | check, s |")
     print("|---|---|---|---|---|---|---|", flush=True)
     for size in sizes:
         main(*size)

@@ -1,9 +1,9 @@
-"""Every formulation × solver on the small families: size, root bound, time to proof or gap after a minute.
+"""Run every formulation and solver on the small family: model size, root bound, time to the proof or gap after 60 s.
 
-python benchmarks/exact_methods.py FOLDER [--jobs 2]       run what is not in the folder yet, then print the tables
-python benchmarks/exact_methods.py FOLDER --tables         print the tables of what is there
+python benchmarks/exact_methods.py FOLDER [--jobs 2]       run what is missing in the folder, then print the tables
+python benchmarks/exact_methods.py FOLDER --tables         print the tables of the finished runs
 
-Each run has its own process, one thread and 60 s; a run that is finished is kept, so this can be interrupted.
+Each run has its own process, one thread and 60 s. Finished runs are kept, so the program can be interrupted.
 """
 
 import argparse
@@ -35,15 +35,15 @@ METHODS = (
     "cfn",
     "branch-price",
 )
-# The roots are compared where the optimum is known, on all five seeds.
+# The root bounds are compared on all five seeds of the sizes whose optimum is known.
 ROOT_SIZES = (10, 15, 20)
 ROOTS = ("milp-basic[relax=true]", "milp-strong[condition=together,relax=true]", "milp-strong[relax=true]")
-# The strongest method goes on where the others have stopped.
+# Only the strongest method solves these sizes.
 LARGE_SIZES = (26, 30, 39)
 
 
 def name(regime: str, clients: int) -> str:
-    """Return what the instances of a cell are called, without their seeds."""
+    """Return the name of the instances of a cell, without the seed."""
     return f"small-{regime}-m{clients}-l{dict(SMALL_SIZES)[clients]}"
 
 
@@ -74,7 +74,7 @@ def markdown(head: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
 
 
 def proofs(rows: list[Row]) -> None:
-    """One table a regime: seconds to the proof, or the gap after the time limit."""
+    """Print one table per regime: seconds to the proof, or the gap after the time limit."""
     for regime in ("loose", "scarce", "overloaded"):
         print(f"### {regime}\n")
         cells = [name(regime, clients) for clients in SIZES]
@@ -91,12 +91,12 @@ def _cell(row: Row | None) -> str:
     size = f"{row.facts['variables']:,.0f} × {row.facts['constraints']:,.0f}" if "variables" in row.facts else "-"
     if row.status == "optimal":
         return f"**{row.seconds:.3g} s** ({size})"
-    gap = "no bound" if row.gap is None or row.gap > 1 else f"{100 * row.gap:.3g} %"  # one below 0 is none
+    gap = "no bound" if row.gap is None or row.gap > 1 else f"{100 * row.gap:.3g} %"  # a bound below 0 says nothing
     return f"{gap if row.status == 'time_limit' else row.status} ({size})"
 
 
 def roots(rows: list[Row]) -> None:
-    """How much of the basic model's root gap the others close, where the optimum is proved."""
+    """Print which share of the basic model's root gap the other models close, where the optimum is proved."""
     optimum = {row.instance: row.objective for row in rows if row.status == "optimal"}
     bound: dict[str, dict[str, float]] = {}
     for row in rows:
@@ -119,13 +119,13 @@ def roots(rows: list[Row]) -> None:
 def _closed(
     names: list[str], basic: dict[str, float], bound: dict[str, dict[str, float]], optimum: dict[str, float | None]
 ) -> list[str]:
-    """Return the basic gap in percent of the optimum, and the share of it that each other closes: mean, and least."""
+    """Return the basic gap in percent of the optimum, and for each other model the share it closes: mean and least."""
     best = {name: float(optimum[name] or 0.0) for name in names}
     gaps = [100 * (best[name] - basic[name]) / best[name] for name in names]
     cells = [f"{np.mean(gaps):.1f} %"]
     for method in (*ROOTS[1:], "branch-price"):
         there = bound.get(method, {})
-        # Nothing to close where the basic root is the optimum already.
+        # Where the basic root bound equals the optimum, there is no gap to close.
         parts = [
             100 * (there[name] - basic[name]) / (best[name] - basic[name])
             for name in names
@@ -136,7 +136,7 @@ def _closed(
 
 
 def strongest(rows: list[Row]) -> None:
-    """Branch and price on the larger sizes, all seeds."""
+    """Print the results of branch and price on the larger sizes, over all seeds."""
     lines = []
     for regime in ("scarce", "overloaded"):
         for clients in LARGE_SIZES:

@@ -1,7 +1,10 @@
-"""What `relocbench check` catches, and how often it fails a method that is no worse.
+"""Measure which regressions `relocbench check` detects, and how often it fails a method that is not worse.
 
-The noise is real: costs of methods on the whole library with many seeds each. A repeat draws, of each instance, seeds
-for the baseline and other ones for the check, and changes the latter as a regression would.
+python benchmarks/gate_power.py
+
+The noise between seeds is real: methods run on the whole library with many seeds. Each repetition draws for each
+instance some seeds for the baseline and other seeds for the check, and changes the costs of the check as a regression
+would.
 """
 
 from collections.abc import Callable
@@ -13,7 +16,7 @@ from relocbench.instances.library.library import Library
 from relocbench.reports.gate.comparison import Pairs, compare, group_of
 from relocbench.runs.solve import solve
 
-# Methods, from none to much noise between seeds, and how many seeds there are to draw from.
+# Methods in increasing order of noise between seeds, and the number of seeds to draw from.
 METHODS = {"otos": 1, "anneal[moves=50000]": 24, "anneal[moves=2000]": 40, "random": 40}
 SEEDS = 5
 REPEATS, FEWER_REPEATS = 1000, 300
@@ -88,7 +91,7 @@ def main() -> None:
 
 
 def share(table: Costs, worsen: Worsen, repeats: int, rng: np.random.Generator) -> float:
-    """Return how often a check fails."""
+    """Return the share of checks that fail."""
     failed = 0
     for _ in range(repeats):
         before, now = drawn(table, rng)
@@ -99,7 +102,7 @@ def share(table: Costs, worsen: Worsen, repeats: int, rng: np.random.Generator) 
 
 
 def drawn(table: Costs, rng: np.random.Generator) -> tuple[Costs, Costs]:
-    """Draw seeds for the baseline and others for the check, anew for each instance."""
+    """Draw for each instance seeds for the baseline and other seeds for the check."""
     if table.shape[1] == 1:
         return np.repeat(table, SEEDS, axis=1), np.repeat(table, SEEDS, axis=1)
     order = rng.permuted(np.broadcast_to(np.arange(table.shape[1]), table.shape), axis=1)[:, : 2 * SEEDS]

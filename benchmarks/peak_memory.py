@@ -1,4 +1,4 @@
-"""The peak memory of a process with all that it starts, for benchmarks (Linux)."""
+"""Peak memory of a process and all its descendants, for benchmarks on Linux."""
 
 import os
 import threading
@@ -7,32 +7,32 @@ from pathlib import Path
 
 
 class Watch:
-    """The memory of this process and everything it started, looked at three times a second."""
+    """Samples the memory of this process and its descendants three times per second."""
 
     def __init__(self) -> None:
         self.peak = 0.0
-        threading.Thread(target=self._look, daemon=True).start()
+        threading.Thread(target=self._sample, daemon=True).start()
 
-    def _look(self) -> None:
+    def _sample(self) -> None:
         while True:
             self.peak = max(self.peak, resident(os.getpid()) / 2**30)
             time.sleep(0.3)
 
     def take(self) -> float:
-        """Return the peak in GiB since the last time."""
+        """Return the peak in GiB since the last call."""
         peak, self.peak = self.peak, 0.0
         return peak
 
 
 def resident(root: int) -> int:
-    """Return the bytes of memory that a process and its descendants have; what several share is counted once."""
+    """Return the resident bytes of a process and its descendants; shared memory is counted once."""
     parent = {}
     for entry in os.scandir("/proc"):
         if entry.name.isdigit():
             try:
                 parent[int(entry.name)] = int(Path(entry.path, "stat").read_text().rpartition(")")[2].split()[1])
             except OSError:
-                continue  # it has ended
+                continue  # the process has ended
     waiting, total = [root], 0
     while waiting:
         process = waiting.pop()

@@ -1,4 +1,4 @@
-"""How RELOC's assignment loop grows with each factor of the paper's O(|T|·max|C_n|·max|T'|·M'), and what else it costs.
+"""Measure how RELOC's assignment loop grows with each factor of the paper's O(|T|·max|C_n|·max|T'|·M').
 
 python benchmarks/reloc_growth.py [plot.svg]
 """
@@ -26,7 +26,7 @@ BASE = {"topics": 512, "members": 16, "per_client": 2, "related": 100}
 SWEEPS = {
     "topics |T|": ("topics", (128, 256, 512, 1024, 2048)),
     "members |C_n|": ("members", (4, 8, 16, 32, 64)),
-    "topics a client |T'|": ("per_client", (1, 2, 4, 8, 16)),
+    "topics per client |T'|": ("per_client", (1, 2, 4, 8, 16)),
     "related M'": ("related", (6, 12, 25, 50, 100, 200)),
 }
 
@@ -53,10 +53,10 @@ def loop_seconds(instance: Instance, related: int, revisit: bool) -> float:
 
 
 def worst_case(topics: int, members: int, per_client: int) -> Instance:
-    """Return an instance with exactly these sizes whose servers never have room.
+    """Return an instance of these sizes whose servers are always full.
 
-    Then every list of related clients is read to its end and every client that is met moves with all its topics: the
-    case that the bound speaks of.
+    Then the loop reads every list of related clients to its end, and every client moves with all its topics. This
+    is the worst case, for which the paper states its bound.
     """
     clients = topics * members // per_client
     rng = np.random.default_rng(0)

@@ -1,4 +1,4 @@
-"""RELOC and the baselines from 10⁴ to 10⁶ memberships: seconds for each part, peak memory, measured exponent.
+"""Run RELOC and the baselines on 10⁴ to 10⁶ memberships: seconds for each part, peak memory, measured exponent.
 
 python benchmarks/scale.py
 """
@@ -17,7 +17,7 @@ from relocbench.instances.evaluation import evaluate
 from relocbench.instances.generators.families import FAMILIES
 from relocbench.instances.solution import Solution
 
-# Clusters and servers grow along, so that a cluster keeps some ten thousand clients and sixteen servers.
+# Topics, servers, K. Servers and clusters grow with the topics, so a cluster has about 10,000 clients and 16 servers.
 SIZES = ((1_050, 16, 1), (10_500, 112, 7), (105_000, 1_024, 64))
 
 
@@ -35,10 +35,10 @@ def main() -> None:
         "reloc[relation=exact]": partial(reloc.solve, relation="exact"),
     }
     for method in methods.values():
-        method(FAMILIES["paper"].cells({"sigma": 5})[0].build(0), seed=0, time_limit=1.0)  # compiles
+        method(FAMILIES["paper"].cells({"sigma": 5})[0].build(0), seed=0, time_limit=1.0)  # compiles the kernels
     sizes, times = [], {name: [] for name in methods}
     for topics, servers, clusters in SIZES:
-        # Capacities in proportion, as tight as at the paper's size.
+        # Capacities grow in proportion, so they are as tight as at the paper's size.
         share = topics / 64 * 16 / servers
         settings = {"topics": topics, "servers": servers, "storage": 640 * share, "compute": 3200 * share}
         instance = FAMILIES["paper"].cells({"sigma": 10, **settings})[0].build(0)

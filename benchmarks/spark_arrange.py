@@ -1,10 +1,11 @@
-"""`spark arrange` against polars and duckdb on the same file of edges: seconds, ratio, peak memory.
+"""Compare `spark arrange` with polars and duckdb on the same edge list: seconds, ratio, peak memory.
 
 python benchmarks/spark_arrange.py [millions of edges] [FOLDER]
 
-Everybody reads the text, drops doubles and self-follows, groups by follower, keeps topics of 2 to 21 members and writes
-Parquet; the answers are compared. Spark then also does what the others do not: at most four topics a client. The start
-of the session is not counted. polars and duckdb are no dependencies of the project: without them Spark runs alone.
+Each program reads the text, drops repeated edges and self-follows, groups by follower, keeps topics of 2 to 21 members
+and writes Parquet. The results are compared. Spark also runs with a limit of four topics per client, which the others
+do not have. The start of the session is not counted. polars and duckdb are not dependencies of the project; without
+them only Spark runs.
 """
 
 import importlib.util
@@ -30,7 +31,7 @@ REPEATS = 2
 
 
 def write_edges(path: Path, millions: int) -> None:
-    """Write edges with a power law at both ends, ten a user."""
+    """Write ten edges per user, with a power law for followers and followees."""
     users = millions * 100_000
     rng = stream("spark_arrange", millions)
     options = pa_csv.WriteOptions(include_header=False, delimiter="\t", quoting_style="none")
@@ -69,7 +70,7 @@ def with_duckdb(edges: Path, out: Path) -> None:
 
 
 def answer(path: Path, column: str) -> tuple[int, int, int]:
-    """Return how many topics there are, how many followees, and the sum of these."""
+    """Return the number of topics, the number of followees, and the sum of their ids."""
     lists = pq.read_table(path, columns=[column])[column].combine_chunks()
     lists = lists if isinstance(lists, pa.Array) else pa.concat_arrays(lists.chunks)
     flat = lists.flatten().to_numpy(zero_copy_only=False)
@@ -77,7 +78,7 @@ def answer(path: Path, column: str) -> tuple[int, int, int]:
 
 
 def measured(name: str, work: Callable[[Path], None], folder: Path, watch: Watch) -> tuple[float, float]:
-    """Return the better time of several runs and their peak memory."""
+    """Return the best time of several runs and their peak memory."""
     seconds, watch.peak = [], 0.0
     for number in range(REPEATS):
         begin = time.perf_counter()
@@ -97,8 +98,8 @@ def main() -> None:
             f"{millions} million edges, {edges.stat().st_size / 1e6:.0f} MB, load {os.getloadavg()[0]:.1f}", flush=True
         )
         with session("local[2]", memory=1.5) as spark:
-            spark.range(100).mapInArrow(lambda batches: batches, "id bigint").count()  # starts the workers
-            for label, cap in (("spark", 0), ("spark, 4 a client", 4)):
+            spark.range(100).mapInArrow(lambda batches: batches, "id bigint").count()  # starts the Python workers
+            for label, cap in (("spark", 0), ("spark, 4 per client", 4)):
                 filters = Filters(max_topics_per_client=cap)
                 rows[label] = measured(
                     label, lambda out, filters=filters: arrange(spark, str(edges), out, filters), folder, watch

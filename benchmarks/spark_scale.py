@@ -1,4 +1,4 @@
-"""RELOC on Spark from 10⁴ to 10⁶ clients on 2 cores: seconds and peak memory of each stage, and how they grow.
+"""Run RELOC on Spark for 10⁴ to 10⁶ clients on 2 cores: seconds and peak memory of each stage, and exponents.
 
 python benchmarks/spark_scale.py [FOLDER] [largest number of users]
 """
@@ -23,15 +23,15 @@ from relocbench.spark.placement import read_field
 from relocbench.spark.session import session
 from relocbench.spark.topics_from_graph import Filters, arrange
 
-# Users, servers, K: servers and clusters grow along, so that a cluster keeps some twenty thousand clients. At the
-# largest size a million topics remain after the filters.
+# Users, servers, K. Servers and clusters grow with the users, so a cluster has about 20,000 clients. At the largest
+# size a million topics remain after the filters.
 SIZES = ((14_000, 16, 1), (140_000, 100, 6), (1_400_000, 1_024, 64))
-# Of a client, about; then the arranged graph has about as many topics as clients.
+# Mean number of followees of a client. With this value the arranged graph has about as many topics as clients.
 FOLLOWEES = 5
 
 
 def write_edges(path: Path, users: int) -> None:
-    """Write a follower graph with a power law: everybody follows somebody, popular users are followed more often."""
+    """Write a follower graph with a power law; every user follows somebody, popular users have more followers."""
     rng = stream("spark_scale", users)
     follows = 1 + rng.geometric(1.0 / FOLLOWEES, users).clip(max=20)
     follower = np.repeat(np.arange(users), follows)
@@ -48,7 +48,7 @@ def main() -> None:
         session("local[2]", memory=3) as spark,
     ):
         folder, watch = Path(name), Watch()
-        spark.range(100).mapInArrow(lambda batches: batches, "id bigint").count()  # starts the workers
+        spark.range(100).mapInArrow(lambda batches: batches, "id bigint").count()  # starts the Python workers
         measured: dict[str, list[tuple[int, float]]] = {}
         for users, servers, k in SIZES:
             if users > largest:

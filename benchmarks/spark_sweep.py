@@ -1,4 +1,4 @@
-"""A sweep of 2,000 jobs of about 50 ms: Spark on two cores against joblib with two processes, as a ratio.
+"""Compare Spark on two cores with joblib on two processes, for a sweep of 2,000 jobs of about 50 ms.
 
 python benchmarks/spark_sweep.py
 """
@@ -14,9 +14,9 @@ from relocbench.spark.parallel_map import parallel_map
 from relocbench.spark.session import session
 
 JOBS = 2000
-# In turns, as other work on a machine comes and goes.
+# The two alternate, because other work on the machine comes and goes.
 ROUNDS = 4
-# In the order of a grid, short ones first. The mean is what takes about 50 ms.
+# Jobs in the order of a grid, the short ones first. The mean job takes about 50 ms.
 MOVES = [20_000 + 200_000 * number // JOBS for number in range(JOBS)]
 
 
@@ -28,7 +28,7 @@ def job(moves: int) -> float:
 
 
 def main() -> None:
-    job(100)  # compiles
+    job(100)  # compiles the kernels
     with session("local[2]") as running, Parallel(n_jobs=2) as parallel:
 
         def by_joblib(moves: list[int]) -> list[float]:
@@ -38,7 +38,7 @@ def main() -> None:
             return parallel_map(running, moves, job, "running")
 
         for way in (by_joblib, by_spark):
-            way(MOVES[::50])  # processes start and load
+            way(MOVES[::50])  # starts the processes and loads the code
         seconds = dict.fromkeys((by_spark, by_joblib), 0.0)
         for number in range(ROUNDS):
             for way in sorted(seconds, key=lambda way: way is by_spark, reverse=bool(number % 2)):
