@@ -1,11 +1,12 @@
-"""Create the project's environment and run a job in it; needs Python 3.11+ and nothing else.
+"""Create the project's environment and run a job in it; needs Python 3.11 or newer and nothing else.
 
-python3 bootstrap.py          study how far from optimal the methods are, and say where the page is
-python3 bootstrap.py test     run every check: format, lint, types, tests
-python3 bootstrap.py install  only create or refresh the environment (.venv)
+python3 bootstrap.py             study how far from optimal the methods are, and print the path of the page
+python3 bootstrap.py test        run every check: lint, format, types, tests (arguments that follow go to pytest)
+python3 bootstrap.py test quick  the same with fewer tests: those of the changed rooms, without the slow ones
+python3 bootstrap.py install     only create or refresh the environment (.venv)
 """
 
-from __future__ import annotations  # so that an older Python gets as far as the message below
+from __future__ import annotations  # an older Python must get as far as the message about its version
 
 import hashlib
 import os
@@ -20,38 +21,54 @@ PYTHON = SCRIPTS / ("python.exe" if os.name == "nt" else "python")
 STAMP = ENVIRONMENT / "installed"
 # Dependency groups came with pip 25.1; the pip that Python 3.11 carries is older.
 PIP = "pip>=25.1,<27"
+# Rooms whose tests `test quick` runs after a change in a room: the room itself and one above it that takes little time.
+TESTED_WITH = {
+    "instances": ("instances", "heuristics"),
+    "heuristics": ("heuristics", "runs"),
+    "formulations": ("formulations", "runs"),
+    "runs": ("runs", "relocbench"),
+    "spark": ("spark",),
+    "reports": ("reports",),
+    "relocbench": ("relocbench",),
+}
 
 
 def main() -> int:
-    """Dispatch on the one argument; everything after ``test`` goes to pytest."""
+    """Run the job that the arguments name and return its exit code."""
     job, *rest = sys.argv[1:] or ["study"]
     if sys.version_info < (3, 11):  # noqa: UP036
         return fail(f"Python 3.11 or newer is needed, this is {sys.version.split()[0]}")
     if job not in ("study", "test", "install") or (rest and job != "test"):
         return fail(f"unknown arguments: {' '.join(sys.argv[1:])}\n\n{__doc__}")
+    if not (ROOT / "relocbench" / "instances").is_dir():
+        return fail(
+            "relocbench/instances is not a folder, because this checkout has lost its symbolic links;"
+            " run `git config --global core.symlinks true` and clone the project again"
+        )
     if (problem := install()) is not None:
         return fail(problem)
     if job == "install":
         return 0
     if job == "study":
         return run(SCRIPTS / "relocbench", "study")
-    # One failure does not hide the next: all four checks always run.
-    checks = [
-        run(PYTHON, "-m", "ruff", "check", "."),
-        run(PYTHON, "-m", "ruff", "format", "--check", "."),
-        run(PYTHON, "-m", "mypy"),
-        run(PYTHON, "-m", "pytest", "-n", "2", *rest),
-    ]
-    return 1 if any(checks) else 0
+    if rest[:1] == ["quick"]:
+        return test("-m", "not slow", *rest[1:], *tests_of_the_change())
+    return test(*rest)
 
 
 def install() -> str | None:
-    """Make ``.venv`` match pyproject.toml; return what went wrong, if anything."""
+    """Make ``.venv`` match pyproject.toml.
+
+    Returns
+    -------
+    str | None
+        What went wrong, or None.
+    """
     wanted = hashlib.sha256((ROOT / "pyproject.toml").read_bytes() + str(ROOT).encode()).hexdigest()
     if PYTHON.exists() and STAMP.exists() and STAMP.read_text() == wanted:
         return None
     print(f"installing into {ENVIRONMENT.name} (a few minutes the first time)", flush=True)
-    # --clear: an environment of another Python, or of a moved checkout, is not worth repairing.
+    # --clear: it is not worth repairing an environment of another Python or of a checkout that was moved.
     if run(sys.executable, "-m", "venv", "--clear", ENVIRONMENT):
         return "this Python cannot create environments; on Debian or Ubuntu: apt-get install python3-venv"
     if run(PYTHON, "-m", "pip", "install", "--quiet", PIP):
@@ -72,13 +89,77 @@ def install() -> str | None:
     return None
 
 
+def test(*arguments: str) -> int:
+    """Run lint, format, types and tests; one failure does not hide the next.
+
+    Parameters
+    ----------
+    *arguments
+        Passed on to pytest.
+
+    Returns
+    -------
+    int
+        0 if every check passed, else 1.
+    """
+    # One core compiles the kernels while the other checks types; otherwise both pytest processes would compile them all.
+    # If this fails, the tests fail too, with a better message.
+    compiling = subprocess.Popen(
+        [str(PYTHON), "-m", "tests.compile_kernels"], cwd=ROOT, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+    )
+    checks = [
+        run(PYTHON, "-m", "ruff", "check", "."),
+        run(PYTHON, "-m", "ruff", "format", "--check", "."),
+        run(PYTHON, "-m", "mypy"),
+    ]
+    compiling.wait()
+    checks.append(run(PYTHON, "-m", "pytest", "-n", "2", *arguments))
+    return 1 if any(checks) else 0
+
+
+def tests_of_the_change() -> list[str]:
+    """Return the test folders and files for what has changed since the branch left its upstream.
+
+    Files that are not committed count as changed. Without an upstream, or if nothing has changed since, the change is
+    the last commit.
+    """
+    chosen = {"tests/test_rooms.py", "tests/test_docs.py"}
+    for file in changed_files():
+        top, *rest = file.split("/")
+        if top == "tests" and rest[0] in TESTED_WITH:
+            chosen.add(f"tests/{rest[0]}")
+        elif top in TESTED_WITH:
+            chosen |= {f"tests/{room}" for room in TESTED_WITH[top]}
+    print("tests of the change:", *sorted(chosen), flush=True)
+    return sorted(chosen)
+
+
+def changed_files() -> list[str]:
+    """Return the paths of the files that `test quick` regards as changed."""
+    untracked = git("ls-files", "--others", "--exclude-standard")
+    upstream = git("merge-base", "HEAD", "@{upstream}") or git("merge-base", "HEAD", "origin/main")
+    for base in (*upstream, "HEAD~1"):
+        if found := git("diff", "--name-only", base) + untracked:
+            return found
+    return []
+
+
+def git(*arguments: str) -> list[str]:
+    """Return the lines that a git command prints; none if it fails or there is no git."""
+    try:
+        done = subprocess.run(["git", *arguments], cwd=ROOT, capture_output=True, text=True, check=False)
+    except OSError:
+        return []
+    return done.stdout.splitlines() if done.returncode == 0 else []
+
+
 def run(*command: str | Path) -> int:
     """Run a command in the project's folder and return its exit code."""
     return subprocess.run([str(part) for part in command], cwd=ROOT, check=False).returncode
 
 
 def fail(message: str) -> int:
-    """Say what is wrong, the way the command does."""
+    """Print what is wrong in the form that the command uses, and return exit code 2."""
     print(f"bootstrap: {message}", file=sys.stderr)
     return 2
 

@@ -1,4 +1,7 @@
-"""Tests of every method in the registry; a new method is tested here without further code."""
+"""What holds for every method in the registry; a new method is tested here without a line of its own.
+
+For exact methods ``tests/formulations/test_exactness.py`` tests more than valid homes on every kind of instance.
+"""
 
 import math
 
@@ -12,26 +15,24 @@ from relocbench.runs.selectors import parse_selector
 from relocbench.runs.solve import solve
 from tests.samples import KINDS, enumerable_instance, random_instance
 
-# Annealing gets a number of moves instead of a time limit, so that runs are reproducible.
+# Annealing runs until its time is up. A fixed number of moves makes its runs comparable.
 SELECTORS = [f"{name}[moves=3000]" if name == "anneal" else name for name in METHODS if not METHODS[name].unavailable()]
-# Methods that prove optimality are tested on instances with at most so many assignments.
-MAX_ASSIGNMENTS = 5000
-# Methods that prove a bound are tested on instances with at most so many assignments.
-MAX_ASSIGNMENTS_FOR_BOUND = 200
+INEXACT = [selector for selector in SELECTORS if parse_selector(selector).method.proves != "optimality"]
+# Exact methods and enumeration solve instances with at most so many assignments to the end.
+MOST_ASSIGNMENTS = 5000
+# The same for a method that proves a bound for instances of any size.
+MOST_ASSIGNMENTS_TO_BOUND = 200
 
 
-def instance_for(selector, seed):
-    """Return a random instance; for exact methods a small one of the same kind."""
-    proves = parse_selector(selector).method.proves
-    if proves == "nothing":
-        return random_instance(seed)
-    return enumerable_instance(seed, MAX_ASSIGNMENTS if proves == "optimality" else MAX_ASSIGNMENTS_FOR_BOUND)
-
-
-@pytest.mark.parametrize("selector", SELECTORS)
+@pytest.mark.parametrize("selector", [*INEXACT, "enumerate"])
 @pytest.mark.parametrize("seed", range(len(KINDS)))
 def test_homes_are_valid_on_every_kind_of_instance(selector, seed):
-    instance = instance_for(selector, seed)
+    if selector == "enumerate":
+        instance = enumerable_instance(seed, MOST_ASSIGNMENTS)
+    elif parse_selector(selector).method.proves == "bound":
+        instance = enumerable_instance(seed, MOST_ASSIGNMENTS_TO_BOUND)
+    else:
+        instance = random_instance(seed)
     result = solve(instance, selector, seed=seed)
     assert result.solution.home.shape == (instance.n_clients,)
     assert 0 <= result.solution.home.min() <= result.solution.home.max() < instance.n_servers
@@ -55,14 +56,14 @@ def test_instances_with_one_server_or_one_client_are_solved(selector):
     for seed in range(400):
         instance = random_instance(seed)
         one = instance.n_servers == 1 or instance.n_clients == 1
-        if one and instance.n_servers**instance.n_clients <= MAX_ASSIGNMENTS:
+        if one and instance.n_servers**instance.n_clients <= MOST_ASSIGNMENTS:
             home = solve(instance, selector, seed=0, time_limit=10).solution.home
             assert np.isin(home, np.arange(instance.n_servers)).all()
             if seed > 100:
                 break
 
 
-def test_a_start_is_solved_first_and_the_result_is_not_worse():
+def test_a_start_runs_first_and_the_result_is_no_worse():
     instance = FAMILIES["paper"].cells({"sigma": 5})[0].build(0)
     start = solve(instance, "reloc[relation=exact]", seed=0).evaluation.objective
     result = solve(instance, "anneal[start=reloc[relation=exact],moves=2000]", seed=0)
