@@ -102,7 +102,7 @@ def test(*arguments: str) -> int:
     int
         0 if every check passed, else 1.
     """
-    # One core compiles the kernels while the other checks types; otherwise both pytest processes would compile them all.
+    # One core compiles the kernels while the other checks types; else both pytest processes would compile them all.
     # If this fails, the tests fail too, with a better message.
     compiling = subprocess.Popen(
         [str(PYTHON), "-m", "tests.compile_kernels"], cwd=ROOT, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL

@@ -1,6 +1,8 @@
+import functools
 import sys
 
 import pytest
+import typer.main
 from hypothesis import HealthCheck, settings
 
 from relocbench.cli import main
@@ -10,6 +12,9 @@ settings.register_profile(
     "repeatable", deadline=None, derandomize=True, database=None, suppress_health_check=list(HealthCheck)
 )
 settings.load_profile("repeatable")
+
+# Typer builds the whole command anew at each call, which takes five times as long as a short command itself.
+typer.main.get_command = functools.cache(typer.main.get_command)
 
 # Tests that share an expensive fixture (a Spark session, a cluster, the runs of a study), by the start of their path.
 # The first entry that matches counts.

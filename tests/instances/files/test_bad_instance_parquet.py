@@ -166,4 +166,4 @@ def test_no_change_to_the_bytes_ends_in_a_traceback(tmp_path: Path, sample: Inst
         # As short as Parquet can be, so that most changes matter.
         pq.write_table(to_row(sample), path, compression="none", store_schema=False, write_statistics=False)
     commands = [("describe", "FILE"), ("solve", "FILE", "--method", "nearest", "--json")]
-    check_mutations(mutated_bytes(path.read_bytes()), path, 200, commands)
+    check_mutations(mutated_bytes(path.read_bytes()), path, 250, commands)
