@@ -92,6 +92,7 @@ def test_the_optimum_of_tiny_instances_is_that_of_enumeration(selector, cell):
         assert agree(optimum(instance, selector), least), instance.name
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("selector", SELECTORS)
 def test_the_optimum_of_every_kind_of_instance_is_that_of_enumeration(selector):
     for seed in range(len(KINDS)):

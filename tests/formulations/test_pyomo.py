@@ -215,6 +215,7 @@ def test_servers_with_room_for_every_load_have_no_theta_and_no_disjunction():
     assert len(pyomo_gdp.build(linearise(tiny("scarce", "plain"))).limit) > 0
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(missing("pyscipopt") is not None, reason="no SCIP")
 def test_scip_is_right_on_dense_instances_with_a_near_cloud():
     """With its presolving of nonlinear constraints SCIP 10 was wrong on one in nine of these instances."""

@@ -27,6 +27,7 @@ NAME = "small-scarce-m15-l4-0"
 OTHER = "tiny-scarce-plain-0"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", QUICK)
 def test_certificates_are_proofs_and_agree_with_the_index(name):
     assert check(LIBRARY, name) == ""

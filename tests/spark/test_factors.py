@@ -42,12 +42,14 @@ def best(topics_of, rank):
     return matrix @ np.linalg.eigh(matrix.T @ matrix)[1][:, ::-1][:, :rank]
 
 
+@pytest.mark.slow
 def test_with_columns_for_all_topics_the_factorisation_is_the_best(spark):
     topics_of = memberships(0, topics=12)
     found, wanted = factors(spark, topics_of, 3, rank=4, rounds=1), best(topics_of, 4)
     assert np.abs(found @ found.T - wanted @ wanted.T).max() < 1e-9
 
 
+@pytest.mark.slow
 def test_a_few_rounds_come_close_to_the_best(spark):
     topics_of = memberships(0)
     found, wanted = factors(spark, topics_of, 3, rank=4, rounds=4), best(topics_of, 4)
@@ -55,6 +57,7 @@ def test_a_few_rounds_come_close_to_the_best(spark):
     assert 0.99 < (found**2).sum() / (wanted**2).sum() <= 1.0 + 1e-12
 
 
+@pytest.mark.slow
 def test_factors_are_the_same_to_the_last_bit_however_the_data_is_partitioned(spark):
     topics_of = memberships(1)
     first = factors(spark, topics_of, 5, rank=6, rounds=2, parts=1)
@@ -67,6 +70,7 @@ def test_factors_are_the_same_to_the_last_bit_however_the_data_is_partitioned(sp
     assert first.tobytes() == again.tobytes()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("topics", [1, 2, 3])
 def test_few_topics_have_few_columns(spark, topics):
     topics_of = {m: [m % topics] for m in range(9)}

@@ -49,6 +49,7 @@ def run(spark, topics, out, method="reloc", options=None, capacity=None):
 TIGHT = {"storage": 130.0, "compute": 700.0}
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("in_blocks")
 @pytest.mark.parametrize(
     ("method", "options", "capacity"),
@@ -77,6 +78,7 @@ def test_homes_and_costs_are_those_of_the_local_method(spark, topics, tmp_path, 
         assert min(cost["theta"]) < 1.0  # overload is what the cooperation step reacts to
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("in_blocks")
 def test_homes_do_not_depend_on_partitions(spark, topics, tmp_path):
     homes = []

@@ -75,6 +75,7 @@ def test_invalid_spark_settings_are_refused(setting):
         read_conf([setting])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("master", "message"),
     [

@@ -2,6 +2,8 @@
 
 import contextlib
 
+import pytest
+
 from relocbench.reports.study.runner import Design, run
 from relocbench.reports.study.subjects import of_family
 from relocbench.runs.run_store import read
@@ -9,6 +11,7 @@ from relocbench.runs.selectors import parse_selector
 from relocbench.runs.sweep import Limits
 
 
+@pytest.mark.slow
 def test_a_study_on_spark_has_the_rows_of_a_local_one(spark, tmp_path):
     subjects = of_family("tiny", [1], {"regime": "scarce", "shape": "plain"})
     designs = {

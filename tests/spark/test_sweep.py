@@ -34,6 +34,7 @@ def modification_times(folder):
     return {file.name: file.stat().st_mtime_ns for file in folder.glob("*.parquet")}
 
 
+@pytest.mark.slow
 def test_rows_are_those_of_a_local_sweep(spark, tmp_path):
     selectors = [parse_selector("random"), parse_selector("enumerate"), fake("crashes")]
     tasks = [Task(instance, selector, 1) for instance in INSTANCES for selector in selectors]

@@ -58,6 +58,7 @@ def in_blocks(spark, edges, blocks, parts):
 ID = st.one_of(st.integers(0, 12), st.integers(-3, 3), st.sampled_from([2**31, 2**62, -(2**63)]))
 
 
+@pytest.mark.slow
 @settings(max_examples=6)
 @given(
     st.lists(st.tuples(ID, ID), min_size=1, max_size=60),
@@ -100,6 +101,7 @@ def edge_file(tmp_path):
     return path
 
 
+@pytest.mark.slow
 def test_the_seed_determines_which_topics_are_drawn(spark, edge_file, tmp_path, monkeypatch):
     candidates = reference(power_law(3))
     drawn = {}

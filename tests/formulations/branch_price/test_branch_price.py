@@ -92,6 +92,7 @@ def test_the_log_is_printed_only_where_asked_for(capfd):
     assert "node 1" in capfd.readouterr().out
 
 
+@pytest.mark.slow
 def test_the_bound_holds_whenever_the_time_ends(monkeypatch):
     """The clock is stopped at every look at it; incumbents are poor, so that there is much to branch on."""
     looks = {"made": 0, "most": 10**9}

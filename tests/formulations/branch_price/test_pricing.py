@@ -57,6 +57,7 @@ def all_values(prices, inside, outside):
     return sorted(value(prices, bits) for bits in every if not (inside & ~bits).any() and not (outside & bits).any())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(200))
 def test_the_best_contents_are_found_in_order(seed):
     prices = random_prices(seed)

@@ -58,6 +58,7 @@ def stored(index, folder):
     return path.read_bytes()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("ending", ["json", "json.gz"])
 def test_a_certificate_is_read_as_it_was_written(tmp_path, ending):
     for instance, certificate, _ in samples():
@@ -319,12 +320,14 @@ def check_tampering(files, tmp_path, different, name="tampered.json"):
     return len(proved), len(seen)
 
 
+@pytest.mark.slow
 def test_no_change_of_numbers_or_steps_proves_what_is_false(tmp_path):
     contents = [json.loads(stored(index, tmp_path)) for index in range(len(samples()))]
     proved, seen = check_tampering(lambda index: tampered(contents[index]), tmp_path, 1300)
     assert 0.05 * seen < proved < 0.9 * seen  # many changes do no harm, but most proofs are spoilt by them
 
 
+@pytest.mark.slow
 def test_no_change_to_the_tree_of_a_certificate_proves_what_is_false(tmp_path):
     contents = [json.loads(stored(index, tmp_path)) for index in range(len(samples()))]
     check_tampering(lambda index: mutated_json(contents[index]), tmp_path, 400)

@@ -107,6 +107,7 @@ def check_drops(costs, inside, bound, claim):
         assert least is None or least >= claim
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("fine", [40, 0])
 @pytest.mark.parametrize("part", range(2))
 def test_no_dual_proves_more_than_the_best_assignment_costs(part, fine, monkeypatch):

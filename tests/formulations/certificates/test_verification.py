@@ -76,6 +76,7 @@ def test_the_cost_by_definition_is_what_the_evaluator_finds():
         assert cost(instance, home.tolist()) == evaluate_exact(instance, home).objective
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("part", range(4))
 def test_no_step_loses_an_assignment_below_the_claim(part):
     steps = Counter()

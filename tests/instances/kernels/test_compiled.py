@@ -2,6 +2,8 @@ import os
 import subprocess
 import sys
 
+import pytest
+
 SCRIPT = """
 import sys
 sys.path.insert(0, sys.argv[1])
@@ -43,6 +45,7 @@ def test_a_kernel_is_not_compiled_again_after_a_change_in_an_unrelated_file(tmp_
     assert sorted((tmp_path / "cache").rglob("*.nb*")) == before
 
 
+@pytest.mark.slow
 def test_several_processes_can_fill_an_empty_cache_together(tmp_path):
     environment = os.environ | {"NUMBA_CACHE_DIR": str(tmp_path / "cache")}
     script = (

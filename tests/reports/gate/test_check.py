@@ -39,6 +39,7 @@ def findings(verdict, method, scope="all"):
     return [found for found in verdict.findings if (found.method, found.scope) == (method, scope)]
 
 
+@pytest.mark.slow
 def test_heuristics_that_are_worse_fail_and_one_that_is_merely_noisier_does_not(baseline):
     worse = {by: mine(f"worsened[by={by}]") for by in (0.01, 0.03, 0.1)}
     noisier = mine("worsened[spread=0.05]")
@@ -228,6 +229,7 @@ def test_three_lines_in_a_test_file_are_a_gate(tmp_path, baseline):
     assert "mine.py:bad_for_crowds: FAILED, against baseline.json (mine.py:mine)" in done.stdout
 
 
+@pytest.mark.slow
 def test_our_own_heuristics_are_no_worse_than_they_were():
     verdict = check(baseline=SHIPPED, jobs=2)
     assert {subject.method for subject in verdict.subjects} == {"nearest", "otos", "reloc", "anneal[moves=50000]"}

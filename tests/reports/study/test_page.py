@@ -42,6 +42,7 @@ def test_the_lead_says_what_was_measured_and_against_what(gaps):
     assert lead(few_servers).endswith("(With its K = 4 clusters and at most 4 servers RELOC is the same as NS here.)")
 
 
+@pytest.mark.slow
 def test_the_page_says_all_it_must_in_a_real_browser(gaps, tmp_path):
     warnings = ["**Something here is wrong:** a <b>.", "1 runs have no homes."]
     failed = dataclasses.replace(gaps[0], seed=9, gap=None, objective=None, status="error", error="died")

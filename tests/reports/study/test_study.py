@@ -14,6 +14,8 @@ from relocbench.instances.instance_source import read_instance
 from relocbench.reports.study.excess import SCHEMA
 from tests.samples import worked_example
 
+pytestmark = pytest.mark.slow
+
 # One that is proved here, and one, too large for that, that the library has a bound of.
 ARGUMENTS = [
     *("study", "library:small-overloaded-m39-l9-0", "--family", "small", "--seeds", "1", "--set", "clients=10"),
