@@ -1,1 +1,4 @@
-"""What was learnt: gap study, solver benchmark, the paper's figures, the gate. Imports every other room."""
+"""Reports: the excess study, the solver benchmark, the paper's evaluation, the gate and the maps.
+
+This room imports every other room except the command.
+"""

@@ -1,4 +1,4 @@
-"""What may be said of samples: intervals of a mean, paired comparisons, and a correction for making many."""
+"""Statistics of samples: confidence intervals of a mean, paired comparisons, and a correction for multiple tests."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -6,12 +6,24 @@ from dataclasses import dataclass
 import numpy as np
 
 RESAMPLES = 4000
-# Resampling fewer values than this would show an interval that means nothing.
+# With fewer values than this, a bootstrap interval is meaningless.
 FEWEST_FOR_INTERVAL = 5
 
 
 def mean_interval(values: Sequence[float]) -> tuple[float, float, float]:
-    """Return the mean and its 95 % bootstrap interval (percentiles of 4,000 resampled means, seeded)."""
+    """Return the mean of a sample and its 95 % bootstrap interval.
+
+    Parameters
+    ----------
+    values
+        The sample; at least one value.
+
+    Returns
+    -------
+    mean, low, high
+        The mean and the 2.5 and 97.5 percentiles of 4,000 resampled means. The resampling is seeded, so the same sample
+        always gives the same interval.
+    """
     sample = np.array(values, dtype=float)
     rng = np.random.default_rng(0)
     means = sample[rng.integers(len(sample), size=(RESAMPLES, len(sample)))].mean(axis=1)
@@ -21,19 +33,18 @@ def mean_interval(values: Sequence[float]) -> tuple[float, float, float]:
 
 @dataclass(frozen=True)
 class Paired:
-    """Two methods on the same instances; smaller is better.
+    """A comparison of two methods on the same instances; smaller values are better.
 
     Attributes
     ----------
     pairs, wins, losses
-        How many instances there are, on how many the first is smaller, on how many it is larger.
+        The number of instances, and on how many of them the first method is smaller and larger.
     median_difference
-        Of the first minus the second.
+        The median of first minus second.
     effect
-        Matched-pairs rank-biserial correlation, from -1 (the first always smaller) to 1 (always larger): the signed
-        share of the ranks of the differences.
+        The matched-pairs rank-biserial correlation: -1 if the first method is always smaller, 1 if it is always larger.
     p
-        Two-sided Wilcoxon signed-rank test; pairs without a difference are left out.
+        The p-value of the two-sided Wilcoxon signed-rank test. Pairs without a difference are left out.
     """
 
     pairs: int
@@ -45,14 +56,32 @@ class Paired:
 
 
 def paired(first: Sequence[float], second: Sequence[float], tie: float = 0.0) -> Paired:
-    """Compare two samples pair by pair; differences up to ``tie`` are none."""
+    """Compare two samples pair by pair.
+
+    Parameters
+    ----------
+    first, second
+        The values of the two methods, in the same order of instances.
+    tie
+        Differences of at most this size count as no difference.
+
+    Returns
+    -------
+    Paired
+        The comparison.
+
+    Raises
+    ------
+    ValueError
+        If the samples are empty.
+    """
     difference = np.array(first, dtype=float) - np.array(second, dtype=float)
     if len(difference) == 0:
         raise ValueError("expected at least one pair")
     different = difference[np.abs(difference) > tie]
     effect, p = 0.0, 1.0
     if len(different):
-        # Loading scipy's statistics takes a second, which most commands can do without.
+        # Importing scipy.stats takes a second, and most commands do not need it.
         from scipy.stats import rankdata, wilcoxon
 
         ranks = rankdata(np.abs(different))
@@ -69,7 +98,18 @@ def paired(first: Sequence[float], second: Sequence[float], tie: float = 0.0) ->
 
 
 def holm(p_values: Sequence[float]) -> list[float]:
-    """Return p-values adjusted for their number by Holm's method: each may be compared with 0.05 as it is."""
+    """Adjust p-values for multiple tests by Holm's method.
+
+    Parameters
+    ----------
+    p_values
+        The p-values of all tests.
+
+    Returns
+    -------
+    list of float
+        The adjusted p-values in the same order. Each may be compared with the significance level directly.
+    """
     order = np.argsort(p_values, kind="stable")
     adjusted = [0.0] * len(order)
     largest = 0.0

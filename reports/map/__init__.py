@@ -1,1 +1,1 @@
-"""One instance with one or several assignments, on a map."""
+"""Maps: the homes of an instance's clients and the loads of its servers, as a page or a picture."""

@@ -1,4 +1,4 @@
-"""Assignments to look at: from solution files, from certificates, from the library, from methods."""
+"""The assignments that a map shows: from solution files, certificates, the library, and methods."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -19,12 +19,14 @@ from relocbench.runs.solve import solve
 
 @dataclass(frozen=True, eq=False)
 class Assignment:
-    """Homes for an instance, and where they are from.
+    """Homes for the clients of an instance.
 
     Attributes
     ----------
+    instance
+        The instance.
     label
-        What it is called.
+        The name of the assignment on the page.
     home
         One server per client.
     """
@@ -35,26 +37,56 @@ class Assignment:
 
     @cached_property
     def cost(self) -> Evaluation:
-        """What it costs."""
+        """The evaluation of the homes."""
         return evaluate(self.instance, self.home)
 
     @cached_property
     def distance(self) -> float:
-        """How far a client is from its home on average, in km."""
+        """The mean distance from a client to its home, in km."""
         return mean_distance(self.instance, self.home)
 
 
 @dataclass(frozen=True)
-class Known:
-    """What no assignment costs less than: ``bound``, by ``whom``; ``optimal`` if the best homes known cost that."""
+class KnownBound:
+    """A proved lower bound of an instance.
+
+    Attributes
+    ----------
+    bound
+        The bound on ``ΣD``.
+    optimal
+        Whether an assignment with this objective is known, so that the bound is the optimum.
+    source
+        The source of the proof.
+    """
 
     bound: float
     optimal: bool
-    whom: str
+    source: str
 
 
-def from_file(path: Path, instance: Instance) -> tuple[Assignment, Known | None]:
-    """Read a solution or a certificate; a certificate is verified, and then its bound is known."""
+def from_file(path: Path, instance: Instance) -> tuple[Assignment, KnownBound | None]:
+    """Read a solution or a certificate.
+
+    Parameters
+    ----------
+    path
+        The file.
+    instance
+        The instance that it belongs to.
+
+    Returns
+    -------
+    Assignment
+        The homes.
+    KnownBound or None
+        The bound of a certificate, which is verified first; None for a solution or a certificate that proves nothing.
+
+    Raises
+    ------
+    InputError
+        If the file cannot be read or belongs to another instance.
+    """
     offer = read_offer(path, instance)
     if not isinstance(offer, Certificate):
         return Assignment(instance, f"{name_of(offer.method)}, seed {offer.seed} ({path.name})", offer.home), None
@@ -68,36 +100,76 @@ def from_file(path: Path, instance: Instance) -> tuple[Assignment, Known | None]
     label = f"certificate ({path.name})"
     if not verdict.proved or verdict.bound is None:
         return Assignment(instance, f"{label}, which proves nothing", home), None
-    known = Known(rounded_down(verdict.bound), verdict.status == "optimal", f"the certificate {path.name}")
+    known = KnownBound(rounded_down(verdict.bound), verdict.status == "optimal", f"the certificate {path.name}")
     return Assignment(instance, label, home), known
 
 
-def from_library(instance: Instance, shelf: Library | None = None) -> tuple[Assignment, Known] | None:
-    """Return the best homes of the library and their bound, if the instance is there."""
-    shelf = shelf or Library()
-    entry = next((one for one in shelf.entries.values() if one.instance == instance.hash), None)
+def from_library(instance: Instance, library: Library | None = None) -> tuple[Assignment, KnownBound] | None:
+    """Return the best homes that the library has for an instance.
+
+    Parameters
+    ----------
+    instance
+        The instance.
+    library
+        The library; by default that of the package.
+
+    Returns
+    -------
+    tuple or None
+        The homes and the bound; None if the library does not have the instance.
+    """
+    library = library or Library()
+    entry = next((one for one in library.entries.values() if one.instance == instance.hash), None)
     if entry is None:
         return None
     label = "optimal (library)" if entry.status == "optimal" else "best known (library)"
-    home = shelf.best_home(entry.name)
-    return Assignment(instance, label, home), Known(entry.bound, entry.status == "optimal", "the library's certificate")
+    home = library.best_home(entry.name)
+    return Assignment(instance, label, home), KnownBound(entry.bound, entry.status == "optimal", "the library's certificate")
 
 
 def from_method(selector: str, instance: Instance, seed: int, time_limit: float) -> Assignment:
-    """Run a method."""
+    """Run a method.
+
+    Parameters
+    ----------
+    selector, instance, seed, time_limit
+        The run.
+
+    Returns
+    -------
+    Assignment
+        The homes that the method returns.
+    """
     result = solve(instance, selector, seed=seed, time_limit=time_limit)
     return Assignment(instance, name_of(str(result.selector)), result.solution.home)
 
 
 def gather(
     instance: Instance, files: Sequence[Path], methods: Sequence[str], seed: int, time_limit: float
-) -> tuple[list[Assignment], Known | None]:
-    """Return what was asked for, and the highest bound known; of a library instance its best homes come first.
+) -> tuple[list[Assignment], KnownBound | None]:
+    """Collect the assignments of a map.
 
-    Where nothing was asked for and nothing is known, clients go to the nearest server.
+    Parameters
+    ----------
+    instance
+        The instance. If the library has it, its best homes come first.
+    files
+        Solution files and certificates.
+    methods
+        Selectors of methods to run. Without any other assignment, ``nearest`` is run.
+    seed, time_limit
+        For the methods.
+
+    Returns
+    -------
+    list of Assignment
+        The assignments.
+    KnownBound or None
+        The highest bound known; None if there is none.
     """
     found: list[Assignment] = []
-    bounds: list[Known] = []
+    bounds: list[KnownBound] = []
     if (best := from_library(instance)) is not None:
         found.append(best[0])
         bounds.append(best[1])

@@ -12,22 +12,40 @@ from relocbench.reports.map.assignments import Assignment
 from relocbench.reports.pages.figures import figure, points
 from relocbench.reports.pages.method_style import BAD, REFERENCE, faded
 
-STORAGE, COMPUTE = "#3b8bd0", "#e08e1b"
-# More clients are not drawn: nobody could tell them apart, and a browser would be slow.
+# The colours of the load bars.
+STORAGE = "#3b8bd0"
+COMPUTE = "#e08e1b"
+# With more clients, a sample of this size is drawn: more points overlap, and the browser becomes slow.
 MOST_CLIENTS = 5000
-# Bars end here, however large the load; the text on hovering tells.
+# The longest bar, as a share of the capacity. The hover text has the exact load.
 LONGEST_BAR = 1.8
+# Steps of the golden ratio give neighbouring servers clearly different hues.
 GOLDEN = 0.61803398875
+# The name of the trace in which ``links.js`` draws.
 LINKS = "links"
 
 
 def draw_map(assignment: Assignment, *, height: int = 640) -> go.Figure:
-    """Draw an assignment; ``layout.meta`` holds what ``links.js`` needs to draw the links of a client hovered over."""
+    """Draw the map of an assignment.
+
+    Parameters
+    ----------
+    assignment
+        The assignment.
+    height
+        The height in pixels.
+
+    Returns
+    -------
+    go.Figure
+        The map. Its ``layout.meta`` holds the data with which ``links.js`` draws the links of the client under the
+        pointer.
+    """
     instance = assignment.instance
     plot = figure(x="km", y="km", height=height, xaxis_constrain="domain", yaxis_constrain="domain")
     plot.update_layout(yaxis_scaleanchor="x", yaxis_scaleratio=1, hoverdistance=12)
     drawn = drawn_clients(assignment)
-    _spokes(plot, assignment, drawn)
+    _home_lines(plot, assignment, drawn)
     links = len(plot.data)
     plot.add_trace(
         go.Scatter(
@@ -42,13 +60,35 @@ def draw_map(assignment: Assignment, *, height: int = 640) -> go.Figure:
 
 
 def drawn_clients(assignment: Assignment) -> np.ndarray[Any, np.dtype[np.int64]]:
-    """Return which clients are drawn: all, or as many as can be, evenly chosen."""
+    """Return the clients that a map draws.
+
+    Parameters
+    ----------
+    assignment
+        The assignment.
+
+    Returns
+    -------
+    array
+        All clients, or an evenly spaced sample of ``MOST_CLIENTS``.
+    """
     count = assignment.instance.n_clients
     return np.unique(np.linspace(0, count - 1, min(count, MOST_CLIENTS)).round().astype(np.int64))
 
 
 def home_colours(servers: int) -> list[str]:
-    """Return a colour for each server, unlike those of the next ones."""
+    """Return one colour per server.
+
+    Parameters
+    ----------
+    servers
+        The number of servers.
+
+    Returns
+    -------
+    list of str
+        Colours as ``#rrggbb``; those of consecutive servers differ clearly.
+    """
     colours = []
     for server in range(servers):
         lightness, saturation = (0.52, 0.62) if server % 2 else (0.6, 0.5)
@@ -57,7 +97,7 @@ def home_colours(servers: int) -> list[str]:
     return colours
 
 
-def _spokes(plot: go.Figure, assignment: Assignment, drawn: Any) -> None:
+def _home_lines(plot: go.Figure, assignment: Assignment, drawn: Any) -> None:
     """Add a thin line from each client to its home."""
     instance, home = assignment.instance, assignment.home[drawn]
     x, y = np.full(3 * len(drawn), np.nan), np.full(3 * len(drawn), np.nan)
@@ -65,8 +105,8 @@ def _spokes(plot: go.Figure, assignment: Assignment, drawn: Any) -> None:
     x[1::3], y[1::3] = instance.server_x[home], instance.server_y[home]
     plot.add_trace(
         go.Scatter(
-            x=_gaps(x),
-            y=_gaps(y),
+            x=_with_breaks(x),
+            y=_with_breaks(y),
             mode="lines",
             line={"width": 0.6, "color": faded(REFERENCE, 0.45)},
             hoverinfo="skip",
@@ -82,11 +122,13 @@ def _clients(plot: go.Figure, assignment: Assignment, drawn: Any) -> None:
     texts = []
     for client, dh in zip(drawn.tolist(), delay.tolist(), strict=True):
         topics = instance.topics[client].tolist()
-        shown = ", ".join(map(str, topics[:12])) + (" …" if len(topics) > 12 else "")
+        listed = ", ".join(map(str, topics[:12])) + (" …" if len(topics) > 12 else "")
         word = "topic" if len(topics) == 1 else "topics"
-        texts.append(f"client {client}: home is server {home[client]}, {dh:.3g} ms away\n{word} {shown}")
-    told = points(texts)
-    told["customdata"] = [[*given, client] for given, client in zip(told["customdata"], drawn.tolist(), strict=True)]
+        texts.append(f"client {client}: home is server {home[client]}, {dh:.3g} ms away\n{word} {listed}")
+    arguments = points(texts)
+    arguments["customdata"] = [
+        [*data, client] for data, client in zip(arguments["customdata"], drawn.tolist(), strict=True)
+    ]
     plot.add_trace(
         go.Scatter(
             x=instance.client_x[drawn].tolist(),
@@ -98,7 +140,7 @@ def _clients(plot: go.Figure, assignment: Assignment, drawn: Any) -> None:
                 "color": [colours[server] for server in home[drawn]],
                 "line": {"width": 0},
             },
-            **told,
+            **arguments,
         )
     )
 
@@ -155,14 +197,14 @@ def _servers(plot: go.Figure, assignment: Assignment) -> None:
 def _rectangles(
     plot: go.Figure, name: str, colour: str, left: Any, right: Any, bottom: Any, top: Any, legend: bool
 ) -> None:
-    """Add a filled rectangle a server, all of them one trace."""
-    solid = top > bottom
-    nothing = np.full(int(solid.sum()), np.nan)
-    left, right, bottom, top = (side[solid] for side in (left, right, bottom, top))
+    """Add one filled rectangle per server, all of them in one trace."""
+    visible = top > bottom
+    breaks = np.full(int(visible.sum()), np.nan)
+    left, right, bottom, top = (side[visible] for side in (left, right, bottom, top))
     plot.add_trace(
         go.Scatter(
-            x=_gaps(np.column_stack([left, right, right, left, left, nothing]).ravel()),
-            y=_gaps(np.column_stack([bottom, bottom, top, top, bottom, nothing]).ravel()),
+            x=_with_breaks(np.column_stack([left, right, right, left, left, breaks]).ravel()),
+            y=_with_breaks(np.column_stack([bottom, bottom, top, top, bottom, breaks]).ravel()),
             fill="toself",
             fillcolor=colour,
             mode="lines",
@@ -176,7 +218,7 @@ def _rectangles(
 
 
 def _bar_size(assignment: Assignment) -> tuple[float, float]:
-    """Return how tall a full bar is and how wide, in km: small enough not to hide the next server."""
+    """Return the height and width of a full bar in km, small enough not to hide the next server."""
     instance = assignment.instance
     x, y = instance.server_x, instance.server_y
     reach = max(float(np.ptp(np.append(instance.client_x, x))), float(np.ptp(np.append(instance.client_y, y))), 1e-9)
@@ -189,7 +231,7 @@ def _bar_size(assignment: Assignment) -> tuple[float, float]:
 
 
 def _links(assignment: Assignment, trace: int) -> dict[str, Any]:
-    """Return who is where, whose home is which, and who shares topics."""
+    """Return the data that ``links.js`` needs: positions, homes, and the members of topics."""
     instance = assignment.instance
     return {
         "trace": trace,
@@ -205,6 +247,6 @@ def _theta(value: float) -> str:
     return "θ 1" if value == 1 else f"<b>θ {value:.2f}</b>"
 
 
-def _gaps(values: FloatArray) -> list[float | None]:
-    """Return numbers for plotly; None, where a line is interrupted, for what is none."""
+def _with_breaks(values: FloatArray) -> list[float | None]:
+    """Return numbers for plotly, with None instead of nan: plotly interrupts a line there."""
     return [None if np.isnan(value) else float(value) for value in values]

@@ -1,26 +1,27 @@
-// Over a client: the homes of all who share a topic with it, and the way from there to its own home and to them.
+// When the pointer is over a client, draw the links of its topics: from its home to the homes of all clients that share a
+// topic with it, and from those homes to the clients.
 addEventListener("drawn", () => {
   for (const plot of document.querySelectorAll(".canvas")) {
-    const told = plot.layout?.meta;
-    if (told?.members === undefined) continue;
-    let shown = null;
+    const data = plot.layout?.meta;
+    if (data?.members === undefined) continue;
+    let current = null;
     const draw = (client) => {
-      if (client === shown) return;
-      shown = client;
+      if (client === current) return;
+      current = client;
       const [x, y] = [[], []];
       const segment = (from, a, to, b) => {
         x.push(from[0][a], to[0][b], null);
         y.push(from[1][a], to[1][b], null);
       };
       if (client !== null) {
-        const own = told.home[client];
-        const others = new Set(told.topics[client].flatMap((topic) => told.members[topic]));
-        for (const server of new Set([...others].map((other) => told.home[other]))) {
-          if (server !== own) segment(told.servers, own, told.servers, server);
+        const home = data.home[client];
+        const others = new Set(data.topics[client].flatMap((topic) => data.members[topic]));
+        for (const server of new Set([...others].map((other) => data.home[other]))) {
+          if (server !== home) segment(data.servers, home, data.servers, server);
         }
-        for (const other of others) segment(told.clients, other, told.servers, told.home[other]);
+        for (const other of others) segment(data.clients, other, data.servers, data.home[other]);
       }
-      Plotly.restyle(plot, { x: [x], y: [y] }, [told.trace]);
+      Plotly.restyle(plot, { x: [x], y: [y] }, [data.trace]);
     };
     plot.on("plotly_hover", (event) => draw(event.points[0].customdata?.[2] ?? null));
     plot.on("plotly_unhover", () => draw(null));

@@ -1,32 +1,59 @@
-"""Pages: one self-contained HTML file a report, light or dark as the reader's machine is, for phones and for print.
+"""The page kit: each report becomes one self-contained HTML file, readable on a phone, in dark mode and in print.
 
-How a report makes one::
+How to add a report
+-------------------
+A new report is one new file in ``relocbench/commands`` and one line in ``relocbench/cli.py``. The file holds a function
+``run`` that computes something, fills a :class:`reports.pages.page.Page` and writes it. A complete example,
+``relocbench/commands/sizes.py``::
 
-    from relocbench.reports.pages.figures import banded_line, figure, points
-    from relocbench.reports.pages.page import Page
-    from relocbench.reports.pages.method_style import colour_of, name_of
-    from relocbench.reports.pages.tables import Cell, Column, Table
+    from pathlib import Path
+    from typing import Annotated
 
-    page = Page("How far from optimal?", lead="RELOC is **46 %** above what is proved.")
-    page.section("Gaps", "What the numbers below are, in a sentence or two.")
-    page.figure(plot, "What to see in it: the line of `reloc` falls from left to right.")
-    page.table(Table([Column("method"), Column("mean gap", ".2%")], [[Cell.of_method("reloc"), 0.46]], "What it is."))
-    page.note("Something small.")
-    page.warning("Something that must not be overlooked.")
-    page.provenance("relocbench study --out study", {"library": "version 95"})
-    page.write(Path("study/report.html"))
+    import typer
 
-- Texts are plain text with two marks, ``**strong**`` and ```code```; everything else is escaped (``texts.marked``).
-- ``figures.figure(x=..., y=...)`` is a plotly figure with our layout and no colours of its own besides the data's: the
-  page paints axes and text for light, dark and print. Colours of methods come from ``looks.colour_of`` alone.
-- ``figures.points(hover, command)`` are the arguments that give each point of a trace a text for hovering and a command
-  that reproduces it; a click (or a tap) shows the command in a line below the plot, with a button that copies it.
-- ``Page.numbers`` shows a few large numbers, ``Page.listing`` a list, ``Page.html`` markup of your own; a long table
-  goes behind a line with ``page.table(table, folded="All 64 lines")``.
-- ``Page.panels([(title, plot), ...], caption, legend)`` sets plots side by side, one below the other on a phone, with
-  one legend for all.
-- Tables sort by clicking a heading: by the number in the cell, not its text; empty cells stay last.
-- ``Page.write`` writes whole or not at all, and needs the extra ``reports`` (plotly, jinja2); where it is missing,
-  ``needs.require`` says in one line what to install. Call it before a long computation, not after.
-- ``tests/reports/browser.py`` opens a page in a real Chromium: console errors, plots drawn, clicks, screenshots.
+
+    def run(
+        instances: Annotated[list[Path], typer.Argument(help="Instance files, or library:PATTERN.")],
+        out: Annotated[Path, typer.Option(help="The page to write.")] = Path("sizes.html"),
+    ) -> None:
+        "Report how large instances are."
+        from relocbench.reports.pages.requirements import require
+
+        require()  # before a long computation: it raises an error if plotly or jinja2 is not installed
+        from relocbench.instances.instance_source import read_all
+        from relocbench.reports.pages.page import Page
+        from relocbench.reports.pages.tables import Column, Table
+        from relocbench.terminal import command_line
+
+        found = read_all(instances)
+        page = Page("Instance sizes", lead=f"**{len(found)}** instances were read.")
+        columns = [Column("instance"), Column("clients", "d"), Column("servers", "d")]
+        rows = [[instance.name, instance.n_clients, instance.n_servers] for instance in found]
+        page.table(Table(columns, rows, "One row per instance."))
+        page.provenance(command_line())
+        print(f"page: {page.write(out)}")
+
+In ``relocbench/cli.py``, import ``sizes`` from ``relocbench.commands`` and add it to the tuple ``COMMANDS``. The command
+is then ``relocbench sizes``. Imports stand inside ``run`` so that ``relocbench --help`` stays fast. A report with more
+code puts it into a folder of its own below ``reports``, as the other reports do.
+
+What a page can hold
+--------------------
+- ``page.section``, ``subsection``, ``text``, ``note``, ``warning`` and ``listing`` add text. A text is plain text with two
+  marks, ``**strong**`` and ```code```. Everything else is escaped (:func:`reports.pages.markup.marked`).
+- ``page.numbers`` shows a few large numbers.
+- ``page.table`` adds a table that readers sort by clicking a heading: by the number in a cell, not by its text. Empty
+  cells stay last. ``page.table(table, folded="All 64 rows")`` hides a long table behind one line.
+- ``page.figure(plot, caption)`` adds a plotly figure. Make the figure with :func:`reports.pages.figures.figure`; the page
+  sets the colours of axes and text for light, dark and print. The colour of a method always comes from
+  :func:`reports.pages.method_style.colour_of`.
+- ``page.panels([(title, plot), ...], caption, legend)`` places plots side by side with one legend.
+- ``figures.points(hover, command)`` gives each point of a trace a hover text and the command that reproduces it. A click
+  on the point shows the command below the plot, with a button that copies it.
+- ``page.html`` and ``page.script`` add HTML and JavaScript that the report provides.
+- ``page.provenance`` lists the command, the versions and the machine at the end of the page.
+- Every page ends with the same glossary (:mod:`reports.pages.glossary`) and links to it at the top.
+- ``page.write`` writes the file completely or not at all. It needs the extra ``reports`` (plotly, jinja2).
+
+``tests/reports/browser.py`` opens a page in Chromium and checks console errors, plots, clicks and screenshots.
 """

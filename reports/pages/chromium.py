@@ -1,4 +1,4 @@
-"""The browser, where one is installed: pictures are taken with it, and pages tested."""
+"""Chromium, if it is installed: it takes the screenshots for PNG files and runs the tests of pages."""
 
 import os
 import shutil
@@ -9,26 +9,65 @@ from pathlib import Path
 from relocbench.instances.errors import InputError
 
 NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
-PATIENCE = 120.0
+SCREENSHOT_SECONDS = 120.0
 
 
-def find() -> str | None:
-    """Return where Chromium is; None where there is none."""
+def find_chromium() -> str | None:
+    """Return the path of Chromium.
+
+    Returns
+    -------
+    str or None
+        The path; None if Chromium is not installed.
+    """
     return next(filter(None, map(shutil.which, NAMES)), None)
 
 
-def required() -> str:
-    """Return where Chromium is, or say that it is needed."""
-    if (program := find()) is None:
+def require_chromium() -> str:
+    """Return the path of Chromium.
+
+    Returns
+    -------
+    str
+        The path.
+
+    Raises
+    ------
+    InputError
+        If Chromium is not installed.
+    """
+    if (program := find_chromium()) is None:
         raise InputError(
-            "picture", f"expected one of {', '.join(NAMES)} to take it with; none is installed, a page needs none"
+            "picture", f"expected one of {', '.join(NAMES)}, but none is installed; a page (.html) does not need it"
         )
     return program
 
 
-def photograph(page: Path, picture: Path, width: int, height: int, scale: int = 2) -> Path:
-    """Take a picture (.png) of a page, in a window of so many pixels, each drawn as ``scale²``."""
-    program = required()
+def take_screenshot(page: Path, picture: Path, width: int, height: int, scale: int = 2) -> Path:
+    """Take a screenshot of a page.
+
+    Parameters
+    ----------
+    page
+        The HTML file.
+    picture
+        The PNG file to write.
+    width, height
+        The size of the browser window in pixels.
+    scale
+        The number of image pixels per window pixel, in each direction.
+
+    Returns
+    -------
+    Path
+        The PNG file.
+
+    Raises
+    ------
+    InputError
+        If Chromium is not installed or writes no picture.
+    """
+    program = require_chromium()
     with tempfile.TemporaryDirectory() as folder:
         command = [
             program,
@@ -45,12 +84,13 @@ def photograph(page: Path, picture: Path, width: int, height: int, scale: int = 
             page.resolve().as_uri(),
         ]
         if os.geteuid() == 0:
-            command.insert(1, "--no-sandbox")  # it refuses to work for root otherwise
+            command.insert(1, "--no-sandbox")  # Chromium refuses to run as root otherwise.
         try:
-            done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE, check=False)
+            done = subprocess.run(command, capture_output=True, text=True, timeout=SCREENSHOT_SECONDS, check=False)
         except (OSError, subprocess.TimeoutExpired) as error:
-            raise InputError(str(picture), f"{Path(program).name} could not take it ({error})") from error
+            raise InputError(str(picture), f"{Path(program).name} could not take the picture ({error})") from error
     if not picture.is_file() or not picture.stat().st_size:
-        words = done.stderr.strip().splitlines()
-        raise InputError(str(picture), f"{Path(program).name} did not take it" + (f": {words[-1]}" if words else ""))
+        lines = done.stderr.strip().splitlines()
+        reason = f": {lines[-1]}" if lines else ""
+        raise InputError(str(picture), f"{Path(program).name} did not write the picture{reason}")
     return picture

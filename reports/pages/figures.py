@@ -1,11 +1,11 @@
-"""Plots in the pages' own style: plotly figures whose axes and texts the page paints for light, dark and print."""
+"""Plots in the style of the pages: plotly figures whose axis and text colours the page sets for light, dark and print."""
 
 from collections.abc import Sequence
 from typing import Any
 
 import plotly.graph_objects as go
 
-from relocbench.reports.pages.method_style import Look, faded
+from relocbench.reports.pages.method_style import Style, faded
 
 MARGIN = {"l": 56, "r": 16, "t": 12, "b": 48}
 
@@ -16,11 +16,16 @@ def figure(*, x: str, y: str, height: int = 380, **layout: Any) -> go.Figure:
     Parameters
     ----------
     x, y
-        What the axes show, with units.
+        The axis titles, with units.
     height
-        Pixels.
-    layout
-        Anything else of plotly's layout (``yaxis_tickformat=".0%"``, ``xaxis_type="log"``).
+        The height in pixels.
+    **layout
+        Any other argument of plotly's layout (``yaxis_tickformat=".0%"``, ``xaxis_type="log"``).
+
+    Returns
+    -------
+    go.Figure
+        The plot.
     """
     plot = go.Figure()
     plot.update_layout(
@@ -37,36 +42,79 @@ def figure(*, x: str, y: str, height: int = 380, **layout: Any) -> go.Figure:
 
 
 def points(hover: Sequence[str], command: Sequence[str | None] | None = None) -> dict[str, Any]:
-    """Return the arguments of a trace that give each point a text on hovering and a command on clicking."""
+    """Return trace arguments that give each point a hover text and a command.
+
+    Parameters
+    ----------
+    hover
+        One text per point; a newline starts a new line.
+    command
+        One command per point, which a click shows; None for points without a command.
+
+    Returns
+    -------
+    dict
+        Keyword arguments for a plotly trace.
+    """
     commands = [None] * len(hover) if command is None else list(command)
-    told = [[_hoverable(text), given] for text, given in zip(hover, commands, strict=True)]
-    return {"customdata": told, "hovertemplate": "%{customdata[0]}<extra></extra>"}
+    data = [[_hover_text(text), shown] for text, shown in zip(hover, commands, strict=True)]
+    return {"customdata": data, "hovertemplate": "%{customdata[0]}<extra></extra>"}
 
 
-def line(name: str, look: Look, **given: Any) -> go.Scatter:
-    """Return a line in a method's look; ``given`` are plotly's arguments (x, y, mode, line_shape …)."""
-    style = {"color": look.colour, "dash": look.dash, "width": 2.5} | given.pop("line", {})
-    marker = {"color": look.colour, "symbol": look.symbol, "size": 7} | given.pop("marker", {})
-    return go.Scatter(**({"mode": "lines+markers", "name": name} | given), line=style, marker=marker, legendgroup=name)
+def line(name: str, style: Style, **arguments: Any) -> go.Scatter:
+    """Return a line in the style of a method.
+
+    Parameters
+    ----------
+    name
+        The name in the legend.
+    style
+        The style of the method.
+    **arguments
+        Arguments of plotly's ``Scatter`` (x, y, mode, line_shape, ...).
+
+    Returns
+    -------
+    go.Scatter
+        The trace.
+    """
+    stroke = {"color": style.colour, "dash": style.dash, "width": 2.5} | arguments.pop("line", {})
+    marker = {"color": style.colour, "symbol": style.symbol, "size": 7} | arguments.pop("marker", {})
+    defaults = {"mode": "lines+markers", "name": name}
+    return go.Scatter(**(defaults | arguments), line=stroke, marker=marker, legendgroup=name)
 
 
 def banded_line(
     plot: go.Figure,
     name: str,
-    look: Look,
+    style: Style,
     x: Sequence[float] | Sequence[str],
     middle: Sequence[float],
     low: Sequence[float],
     high: Sequence[float],
-    **given: Any,
+    **arguments: Any,
 ) -> None:
-    """Add a line with a band from low to high; ``given`` goes to the line, such as what :func:`points` returns."""
+    """Add a line with a band around it to a plot.
+
+    Parameters
+    ----------
+    plot
+        The plot.
+    name, style
+        As for :func:`line`.
+    x, middle
+        The points of the line.
+    low, high
+        The lower and upper limit of the band at each point.
+    **arguments
+        Further arguments of the line, such as the result of :func:`points`.
+    """
     plot.add_trace(
         go.Scatter(
             x=[*x, *reversed(x)],
             y=[*high, *reversed(low)],
             fill="toself",
-            fillcolor=faded(look.colour, 0.18),
+            fillcolor=faded(style.colour, 0.18),
             line={"width": 0},
             mode="lines",
             hoverinfo="skip",
@@ -74,9 +122,9 @@ def banded_line(
             legendgroup=name,
         )
     )
-    plot.add_trace(line(name, look, x=list(x), y=list(middle), **given))
+    plot.add_trace(line(name, style, x=list(x), y=list(middle), **arguments))
 
 
-def _hoverable(text: str) -> str:
-    """Return text as plotly's hover labels take it: lines by ``<br>``, no other tags."""
+def _hover_text(text: str) -> str:
+    """Return text in the form of plotly's hover labels: ``<br>`` between lines, and no other tags."""
     return text.replace("&", "&amp;").replace("<", "&lt;").replace("\n", "<br>")

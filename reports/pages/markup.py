@@ -1,4 +1,4 @@
-"""Plain text with two marks, as HTML."""
+"""Plain text with two marks, converted to HTML."""
 
 import re
 
@@ -6,7 +6,18 @@ from markupsafe import Markup, escape
 
 
 def marked(text: str) -> Markup:
-    """Return text as HTML: ``**strong**`` and ```code``` are marks, anything else stands for itself."""
+    """Convert text to HTML.
+
+    Parameters
+    ----------
+    text
+        Plain text in which ``**strong**`` and ```code``` are marks. Everything else is escaped.
+
+    Returns
+    -------
+    Markup
+        The HTML.
+    """
     parts = re.split(r"`([^`]*)`", text)
     html = Markup()
     for number, part in enumerate(parts):
@@ -18,5 +29,16 @@ def marked(text: str) -> Markup:
 
 
 def plain(text: str) -> str:
-    """Return text without its marks, where there can be none."""
+    """Remove the marks from text, for a terminal.
+
+    Parameters
+    ----------
+    text
+        Text with the marks of :func:`marked`.
+
+    Returns
+    -------
+    str
+        The text without marks.
+    """
     return text.replace("**", "").replace("`", "")

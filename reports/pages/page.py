@@ -1,4 +1,4 @@
-"""A page: what is added to it, and the one file it becomes."""
+"""A page: the parts that a report adds to it, and the one file that it is written to."""
 
 import datetime
 from collections.abc import Mapping, Sequence
@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING
 from markupsafe import Markup
 
 from relocbench.instances.files.atomic_write import written_whole
+from relocbench.reports.pages.glossary import glossary
 from relocbench.reports.pages.markup import marked, plain
-from relocbench.reports.pages.method_style import Look
+from relocbench.reports.pages.method_style import Style
 from relocbench.reports.pages.tables import Table
 from relocbench.runs.environment import information
 
@@ -17,19 +18,21 @@ if TYPE_CHECKING:
     import plotly.graph_objects as go
 
 FOLDER = Path(__file__).parent
-# What is told line by line of the machine; the rest of what is known about it are packages.
+# These facts about the machine get one line each. The other entries of ``information`` are versions of packages.
 MACHINE = ("relocbench", "python", "platform", "processor", "cores", "memory_mib")
+# With at most this many sections, links to the sections are not needed.
+MOST_SECTIONS_WITHOUT_LINKS = 3
 
 
 class Page:
-    """A report in the making; parts come in the order they are added.
+    """A report under construction. Its parts appear in the order in which they are added.
 
     Parameters
     ----------
     title
-        What the page is about.
+        The subject of the page.
     lead
-        What it found, in a sentence or two; a blank line begins a new paragraph.
+        The main result in a sentence or two. A blank line starts a new paragraph.
     """
 
     def __init__(self, title: str, lead: str = "") -> None:
@@ -42,7 +45,15 @@ class Page:
         self._scripts: list[str] = []
 
     def section(self, heading: str, text: str = "") -> None:
-        """Begin a section, perhaps with a paragraph."""
+        """Start a section.
+
+        Parameters
+        ----------
+        heading
+            The heading; the links at the top of the page contain it.
+        text
+            The first paragraph, if any.
+        """
         anchor = f"section-{len(self._contents) + 1}"
         self._contents.append((anchor, plain(heading)))
         self._parts.append(Markup('<h2 id="{}">{}</h2>').format(anchor, marked(heading)))
@@ -50,86 +61,170 @@ class Page:
             self.text(text)
 
     def subsection(self, heading: str, text: str = "") -> None:
-        """Begin a part of a section."""
+        """Start a subsection.
+
+        Parameters
+        ----------
+        heading, text
+            As for :meth:`section`; there is no link to a subsection.
+        """
         self._parts.append(Markup("<h3>{}</h3>").format(marked(heading)))
         if text:
             self.text(text)
 
     def text(self, text: str) -> None:
-        """Add a paragraph."""
+        """Add a paragraph.
+
+        Parameters
+        ----------
+        text
+            The paragraph, with the marks of :func:`reports.pages.markup.marked`.
+        """
         self._parts.append(Markup("<p>{}</p>").format(marked(text)))
 
     def note(self, text: str) -> None:
-        """Add a paragraph in small print."""
+        """Add a paragraph in small print.
+
+        Parameters
+        ----------
+        text
+            The paragraph.
+        """
         self._parts.append(Markup('<p class="soft">{}</p>').format(marked(text)))
 
     def warning(self, text: str) -> None:
-        """Add a paragraph that must not be overlooked."""
+        """Add a highlighted paragraph.
+
+        Parameters
+        ----------
+        text
+            The warning.
+        """
         self._parts.append(Markup('<p class="warning" role="alert">{}</p>').format(marked(text)))
 
     def listing(self, items: list[str]) -> None:
-        """Add a list."""
+        """Add a bullet list.
+
+        Parameters
+        ----------
+        items
+            One text per bullet.
+        """
         lines = Markup().join(Markup("<li>{}</li>").format(marked(item)) for item in items)
         self._parts.append(Markup("<ul>{}</ul>").format(lines))
 
-    def numbers(self, told: Mapping[str, str]) -> None:
-        """Add a few numbers, large, each with what it is: ``{"mean gap of RELOC": "46 %"}``."""
+    def numbers(self, values: Mapping[str, str]) -> None:
+        """Add a few large numbers.
+
+        Parameters
+        ----------
+        values
+            The number for each description, such as ``{"mean excess of RELOC": "46 %"}``.
+        """
         tiles = Markup().join(
-            Markup("<div><strong>{}</strong><span>{}</span></div>").format(number, marked(what))
-            for what, number in told.items()
+            Markup("<div><strong>{}</strong><span>{}</span></div>").format(number, marked(description))
+            for description, number in values.items()
         )
         self._parts.append(Markup('<div class="numbers">{}</div>').format(tiles))
 
     def table(self, table: Table, folded: str = "") -> None:
-        """Add a table; a long one may be folded behind a line that says what it is, and opens for print."""
+        """Add a table.
+
+        Parameters
+        ----------
+        table
+            The table.
+        folded
+            If given, the table is hidden behind this line until a reader opens it or prints the page.
+        """
         html = table.html()
         if folded:
             html = Markup("<details><summary>{}</summary>{}</details>").format(marked(folded), html)
         self._parts.append(html)
 
     def figure(self, plot: "go.Figure", caption: str) -> None:
-        """Add a plot and the sentence that says what to see in it."""
-        self._parts.append(Markup('<figure class="plot">{}{}</figure>').format(self._canvas(plot), _told(caption)))
+        """Add a plot.
+
+        Parameters
+        ----------
+        plot
+            The plot; see :func:`reports.pages.figures.figure`.
+        caption
+            What the plot shows and how to read it.
+        """
+        self._parts.append(
+            Markup('<figure class="plot">{}{}</figure>').format(self._canvas(plot), _below_plot(caption))
+        )
 
     def panels(
-        self, plots: Sequence[tuple[str, "go.Figure"]], caption: str, legend: Sequence[tuple[str, Look]] = ()
+        self, plots: Sequence[tuple[str, "go.Figure"]], caption: str, legend: Sequence[tuple[str, Style]] = ()
     ) -> None:
-        """Add plots that belong together, side by side as far as there is room, with one legend for all."""
-        lines = Markup().join(
+        """Add several plots side by side, as far as the width of the window allows.
+
+        Parameters
+        ----------
+        plots
+            A title and a plot for each panel.
+        caption
+            What the plots show and how to read them.
+        legend
+            The names and styles of one legend for all plots.
+        """
+        entries = Markup().join(
             Markup('<span><i style="border-top:3px {} {}"></i>{}</span>').format(
-                "solid" if look.dash == "solid" else "dotted" if look.dash == "dot" else "dashed", look.colour, name
+                "solid" if style.dash == "solid" else "dotted" if style.dash == "dot" else "dashed", style.colour, name
             )
-            for name, look in legend
+            for name, style in legend
         )
         panels = Markup().join(
             Markup("<div><h4>{}</h4>{}</div>").format(marked(title), self._canvas(plot)) for title, plot in plots
         )
         self._parts.append(
             Markup('<figure class="plot">{}<div class="panels">{}</div>{}</figure>').format(
-                Markup('<p class="legend">{}</p>').format(lines) if legend else "", panels, _told(caption)
+                Markup('<p class="legend">{}</p>').format(entries) if legend else "", panels, _below_plot(caption)
             )
         )
 
     def _canvas(self, plot: "go.Figure") -> Markup:
-        """Keep a plot and return the place where it will be drawn."""
+        """Store a plot and return the element in which the script of the page draws it."""
         name = f"figure-{len(self._figures) + 1}"
         self._figures[name] = plot.to_json()
         canvas = Markup('<div id="{}" class="canvas" style="min-height:{}px"></div>')
         return canvas.format(name, plot.layout.height or 380)
 
     def html(self, markup: Markup) -> None:
-        """Add HTML of your own; it must be self-contained, and safe."""
+        """Add HTML.
+
+        Parameters
+        ----------
+        markup
+            The HTML. It must be safe and must not load anything from elsewhere.
+        """
         self._parts.append(markup)
 
     def script(self, text: str) -> None:
-        """Add JavaScript of your own; the event ``drawn`` of the window says that the plots are there."""
+        """Add JavaScript.
+
+        Parameters
+        ----------
+        text
+            The script. The window gets the event ``drawn`` when all plots are drawn.
+        """
         self._scripts.append(text)
 
     def provenance(self, command: str, facts: Mapping[str, object] | None = None) -> None:
-        """Say at the bottom how the page was made: the command, when, further facts, versions and machine."""
+        """State at the end of the page how it was made: command, date, further facts, versions and machine.
+
+        Parameters
+        ----------
+        command
+            The command that makes the page.
+        facts
+            Further facts by name.
+        """
         about = information(java=False)
         packages = {name: version for name, version in about.items() if name not in MACHINE}
-        told: dict[str, object] = {
+        entries: dict[str, object] = {
             "command": command,
             "made": f"{datetime.datetime.now(datetime.UTC):%Y-%m-%d %H:%M} UTC",
             **(facts or {}),
@@ -138,12 +233,18 @@ class Page:
         }
         lines = Markup().join(
             Markup("<dt>{}</dt><dd>{}</dd>").format(name, "none" if value is None else value)
-            for name, value in told.items()
+            for name, value in entries.items()
         )
         self._provenance = Markup('<h2>How it was made</h2><dl class="facts">{}</dl>').format(lines)
 
     def render(self) -> str:
-        """Return the page as one text, everything it needs inside."""
+        """Return the page as HTML, with styles, scripts and data inside.
+
+        Returns
+        -------
+        str
+            The HTML.
+        """
         import jinja2
 
         environment = jinja2.Environment(autoescape=True, undefined=jinja2.StrictUndefined)
@@ -151,33 +252,51 @@ class Page:
         return template.render(
             title=self.title,
             lead=[marked(part) for part in self.lead.split("\n\n") if part],
-            contents=self._contents if len(self._contents) > 3 else [],
+            contents=self._contents if len(self._contents) > MOST_SECTIONS_WITHOUT_LINKS else [],
             body=Markup("\n").join(self._parts),
+            glossary=glossary(),
             provenance=self._provenance,
             style=Markup((FOLDER / "page.css").read_text(encoding="utf-8")),
-            # Ours is the last, so that nobody misses its event.
+            # page.js comes last, because it fires the event that the other scripts listen to.
             scripts=[Markup(text) for text in (*self._scripts, (FOLDER / "page.js").read_text(encoding="utf-8"))],
             plotly=Markup(plotly_script()) if self._figures else "",
-            # A script ends at the first </script>, wherever it stands.
-            figures={name: Markup(told.replace("</", "<\\/")) for name, told in self._figures.items()},
+            # HTML ends a script at the first </script>, even inside a string.
+            figures={name: Markup(json.replace("</", "<\\/")) for name, json in self._figures.items()},
         )
 
     def write(self, path: str | Path) -> Path:
-        """Write the page, whole or not at all, and return where it is."""
+        """Write the page, completely or not at all.
+
+        Parameters
+        ----------
+        path
+            The file.
+
+        Returns
+        -------
+        Path
+            The file.
+        """
         with written_whole(path) as temporary:
             temporary.write_text(self.render(), encoding="utf-8")
         return Path(path)
 
 
-def _told(caption: str) -> Markup:
-    """Return what stands below a plot: a line for the command that a click names, and the caption."""
+def _below_plot(caption: str) -> Markup:
+    """Return what stands below a plot: the line for the command of a clicked point, and the caption."""
     return Markup(
         '<p class="command" hidden><code></code><button type="button">copy</button></p><figcaption>{}</figcaption>'
     ).format(marked(caption))
 
 
 def plotly_script() -> str:
-    """Return plotly.js, whole."""
+    """Return the complete source of plotly.js.
+
+    Returns
+    -------
+    str
+        The script.
+    """
     from plotly.offline import get_plotlyjs
 
     return str(get_plotlyjs())

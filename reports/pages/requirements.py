@@ -1,4 +1,4 @@
-"""What pages need that may not be installed."""
+"""The optional packages that pages need."""
 
 import importlib.util
 
@@ -8,7 +8,13 @@ PACKAGES = ("jinja2", "markupsafe", "plotly")
 
 
 def require() -> None:
-    """Say in one line what to install, if anything is missing."""
+    """Check that the packages of the extra ``reports`` are installed.
+
+    Raises
+    ------
+    InputError
+        If a package is missing. The message says how to install it.
+    """
     missing = [name for name in PACKAGES if importlib.util.find_spec(name) is None]
     if missing:
         raise InputError(

@@ -1,4 +1,4 @@
-"""Tables that a reader can sort."""
+"""Tables that readers can sort."""
 
 import math
 from collections.abc import Sequence
@@ -14,7 +14,17 @@ ABSENT = "–"
 
 @dataclass(frozen=True)
 class Column:
-    """A heading, how its numbers are written (``.2%``, ``.3g``; texts if not given), and what it means on hovering."""
+    """A column of a table.
+
+    Attributes
+    ----------
+    name
+        The heading.
+    form
+        The format of its numbers (``.2%``, ``.3g``); None for a column of texts.
+    hint
+        An explanation, shown when the pointer is over the heading.
+    """
 
     name: str
     form: str | None = None
@@ -23,20 +33,20 @@ class Column:
 
 @dataclass(frozen=True)
 class Cell:
-    """What a cell shows, where that is more than a value.
+    """A cell that needs more than a value.
 
     Attributes
     ----------
     text
-        What is read, with the marks of :func:`reports.pages.markup.marked`.
+        The text, with the marks of :func:`reports.pages.markup.marked`.
     value
-        What is sorted by; the text, if not given.
+        The sort key; the text if not given.
     swatch
-        A colour to put before the text.
+        A colour that is shown before the text.
     href
-        Where the text leads.
+        The target of a link around the text.
     tone
-        ``good``, ``bad`` or ``soft``.
+        A class of the style sheet: ``good``, ``bad``, ``soft`` or ``wrapped``.
     """
 
     text: str
@@ -47,7 +57,18 @@ class Cell:
 
     @classmethod
     def of_method(cls, selector: str) -> "Cell":
-        """Return a method's name with its colour."""
+        """Return the cell of a method: its name with its colour.
+
+        Parameters
+        ----------
+        selector
+            The selector of the method.
+
+        Returns
+        -------
+        Cell
+            The cell.
+        """
         return cls(name_of(selector), swatch=colour_of(selector))
 
 
@@ -55,16 +76,21 @@ Value = Cell | str | float | int | None
 
 
 class Table:
-    """Columns, rows and a sentence.
+    """A table that readers can sort.
 
     Parameters
     ----------
     columns
-        Headings; those with a form are set flush right.
+        The columns. Those with a format are aligned right.
     rows
-        One value a column: a number, a text, a :class:`Cell`, or None where there is nothing.
+        One value per column: a number, a text, a :class:`Cell`, or None for an empty cell.
     caption
-        What the table says, with its units.
+        What the table shows, with units.
+
+    Raises
+    ------
+    ValueError
+        If a row has another number of cells than there are columns.
     """
 
     def __init__(self, columns: Sequence[Column], rows: Sequence[Sequence[Value]], caption: str) -> None:
@@ -74,7 +100,13 @@ class Table:
         self.columns, self.rows, self.caption = columns, rows, caption
 
     def html(self) -> Markup:
-        """Return the table as HTML."""
+        """Return the table as HTML.
+
+        Returns
+        -------
+        Markup
+            The HTML.
+        """
         head = Markup().join(
             Markup('<th scope="col"{}{}><button type="button">{}</button></th>').format(
                 Markup(' class="number"') if column.form is not None else "",
@@ -93,7 +125,7 @@ class Table:
 
 
 def _cell(value: Value, column: Column) -> Markup:
-    cell = value if isinstance(value, Cell) else Cell(_written(value, column), value)
+    cell = value if isinstance(value, Cell) else Cell(_formatted(value, column), value)
     text = marked(cell.text)
     if cell.href is not None:
         text = Markup('<a href="{}">{}</a>').format(cell.href, text)
@@ -101,12 +133,12 @@ def _cell(value: Value, column: Column) -> Markup:
         text = Markup('<span class="swatch" style="background:{}"></span>').format(cell.swatch) + text
     classes = " ".join(filter(None, ["number" if column.form is not None else None, cell.tone]))
     return Markup("<td{}{}>{}</td>").format(
-        Markup(' class="{}"').format(classes) if classes else "", _sorted_by(cell, column), text
+        Markup(' class="{}"').format(classes) if classes else "", _sort_key(cell, column), text
     )
 
 
-def _sorted_by(cell: Cell, column: Column) -> Markup:
-    """Return the attribute that sorting looks at: nothing for an absent number, the text itself for texts."""
+def _sort_key(cell: Cell, column: Column) -> Markup:
+    """Return the attribute that holds the sort key; it is empty for a missing number."""
     value = cell.value
     if isinstance(value, str):
         return Markup(' data-value="{}"').format(value)
@@ -115,7 +147,7 @@ def _sorted_by(cell: Cell, column: Column) -> Markup:
     return Markup(' data-value="{}"').format(repr(float(value)))
 
 
-def _written(value: str | float | int | None, column: Column) -> str:
+def _formatted(value: str | float | int | None, column: Column) -> str:
     if isinstance(value, str):
         return value
     if value is None or math.isnan(value):

@@ -1,1 +1,1 @@
-"""The gap study: how far methods are from what is proved, family by family."""
+"""The excess study: how far methods are above the proven optimum or the certified bound, family by family."""

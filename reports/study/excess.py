@@ -1,4 +1,4 @@
-"""Gaps: what each run costs above what is proved, summed up by regime and compared method by method."""
+"""The excess of each run over its reference: measured, summarised by regime, and compared between methods."""
 
 import itertools
 import statistics
@@ -9,36 +9,51 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from relocbench.instances.errors import InputError
 from relocbench.instances.files.atomic_write import written_whole
+from relocbench.instances.gap import excess
 from relocbench.reports.statistics import FEWEST_FOR_INTERVAL, Paired, holm, mean_interval, paired
 from relocbench.reports.study.references import OPTIMUM, Reference
 from relocbench.reports.study.subjects import Subject
-from relocbench.runs.outcome import above
 from relocbench.runs.run_store import Row
 
-# Costs that differ by less, relatively, are the same: proofs of optimality go no further.
+FORMAT = "relocbench-excess/1"
+# Objectives with a smaller relative difference count as equal, because optimality is proved to this tolerance.
 SAME = 1e-6
+# The significance level of comparisons.
 SIGNIFICANT = 0.05
 
 
 @dataclass(frozen=True)
-class Gap:
-    """One run, and how far it is above what is proved.
+class Measurement:
+    """One run and its excess over the reference of its instance.
 
     Attributes
     ----------
+    instance, hash
+        The name and the content hash of the instance.
     group, regime, sigma
-        What the instance belongs to; see :class:`reports.study.subjects.Subject`.
+        See :class:`reports.study.subjects.Subject`.
+    clients, servers, topics
+        The size of the instance.
+    selector, seed, time_limit
+        The run.
+    status, error
+        How the run ended.
+    objective, y
+        ``ΣD`` and ``Y`` of the homes; None if the run has none.
     reference, reference_kind, reference_by
-        What the gap is measured against.
+        The reference cost, ``proven optimum`` or ``certified bound``, and its source.
     best_known
-        The least cost that anything in the study, or the library, has.
-    gap
-        ``objective / reference - 1``; None where there are no homes or nothing is proved.
+        The least objective in the study and in the library.
+    excess
+        ``objective / reference - 1``; None if the run has no homes or the instance has no reference.
     optimal
-        Whether the homes are optimal; None where no optimum is known and they are not provably worse.
+        Whether the homes are optimal; None if that is not known.
+    seconds
+        The run time of the method.
     command
-        What repeats the run.
+        The command that repeats the run.
     """
 
     instance: str
@@ -60,7 +75,7 @@ class Gap:
     reference_kind: str | None
     reference_by: str | None
     best_known: float | None
-    gap: float | None
+    excess: float | None
     optimal: bool | None
     seconds: float
     command: str
@@ -68,6 +83,7 @@ class Gap:
 
 SCHEMA = pa.schema(
     [
+        pa.field("format", pa.string(), nullable=False),
         ("instance", pa.string()),
         ("hash", pa.string()),
         ("group", pa.string()),
@@ -87,7 +103,7 @@ SCHEMA = pa.schema(
         ("reference_kind", pa.string()),
         ("reference_by", pa.string()),
         ("best_known", pa.float64()),
-        ("gap", pa.float64()),
+        ("excess", pa.float64()),
         ("optimal", pa.bool_()),
         ("seconds", pa.float64()),
         ("command", pa.string()),
@@ -95,19 +111,49 @@ SCHEMA = pa.schema(
 )
 
 
-def gaps_of(
+def measure(
     subjects: Sequence[Subject],
     rows: Iterable[Row],
     references: Mapping[str, Reference],
     best: Mapping[str, float],
-) -> list[Gap]:
-    """Return the gap of each row; ``best`` are the least costs known, by hash."""
+) -> list[Measurement]:
+    """Measure the excess of runs.
+
+    Parameters
+    ----------
+    subjects
+        The instances of the study.
+    rows
+        The runs.
+    references
+        The reference of each instance, by hash.
+    best
+        The least objective known of each instance, by hash.
+
+    Returns
+    -------
+    list of Measurement
+        One for each row.
+    """
     by_hash = {subject.instance.hash: subject for subject in subjects}
-    return [_gap(by_hash[row.hash], row, references.get(row.hash), best.get(row.hash)) for row in rows]
+    return [_measurement(by_hash[row.hash], row, references.get(row.hash), best.get(row.hash)) for row in rows]
 
 
 def best_known(rows: Iterable[Row], library: Mapping[str, float]) -> dict[str, float]:
-    """Return the least cost of each instance."""
+    """Return the least objective known of each instance.
+
+    Parameters
+    ----------
+    rows
+        The runs of the study.
+    library
+        The objectives in the library, by hash.
+
+    Returns
+    -------
+    dict
+        The least objective, by hash.
+    """
     found = dict(library)
     for row in rows:
         if row.objective is not None:
@@ -115,23 +161,60 @@ def best_known(rows: Iterable[Row], library: Mapping[str, float]) -> dict[str, f
     return found
 
 
-def write_gaps(gaps: Sequence[Gap], path: Path) -> None:
-    """Write gaps as Parquet, whole or not at all."""
+def write_measurements(measurements: Sequence[Measurement], path: Path) -> None:
+    """Write measurements as Parquet, completely or not at all.
+
+    Parameters
+    ----------
+    measurements
+        What to write.
+    path
+        The file.
+    """
+    rows = [{"format": FORMAT, **asdict(one)} for one in measurements]
     with written_whole(path) as temporary:
-        pq.write_table(pa.Table.from_pylist([asdict(gap) for gap in gaps], schema=SCHEMA), temporary)
+        pq.write_table(pa.Table.from_pylist(rows, schema=SCHEMA), temporary)
 
 
-def _gap(subject: Subject, row: Row, told: Reference | None, best: float | None) -> Gap:
-    gap, optimal = None, None
-    # What a row in error has for homes is not what the method meant.
-    cost = None if row.status == "error" else row.objective
-    if told is not None and cost is not None:
-        gap = above(cost, told.value)
-        if told.kind == OPTIMUM:
-            optimal = cost <= told.value + SAME * max(1.0, told.value)
-        elif best is not None and cost > best + SAME * max(1.0, best):
+def read_measurements(path: Path) -> list[Measurement]:
+    """Read a file that :func:`write_measurements` wrote.
+
+    Parameters
+    ----------
+    path
+        The file.
+
+    Returns
+    -------
+    list of Measurement
+        One for each row.
+
+    Raises
+    ------
+    InputError
+        If the file cannot be read or has another format, such as the ``gaps.parquet`` of earlier versions.
+    """
+    try:
+        table = pq.read_table(path)
+    except (OSError, pa.ArrowException) as error:
+        raise InputError(str(path), f"expected a Parquet file ({str(error).splitlines()[0]})") from error
+    formats = set(table["format"].to_pylist()) if "format" in table.column_names else set()
+    if formats - {FORMAT} or not table.schema.equals(SCHEMA):
+        raise InputError(str(path), f'expected format "{FORMAT}"; run the study again to write it')
+    return [Measurement(**row) for row in table.drop_columns("format").to_pylist()]
+
+
+def _measurement(subject: Subject, row: Row, reference: Reference | None, best: float | None) -> Measurement:
+    above, optimal = None, None
+    # The homes of a run that ended in an error are not an answer of the method.
+    objective = None if row.status == "error" else row.objective
+    if reference is not None and objective is not None:
+        above = excess(objective, reference.value)
+        if reference.kind == OPTIMUM:
+            optimal = objective <= reference.value + SAME * max(1.0, reference.value)
+        elif best is not None and objective > best + SAME * max(1.0, best):
             optimal = False
-    return Gap(
+    return Measurement(
         instance=row.instance,
         hash=row.hash,
         group=subject.group,
@@ -145,13 +228,13 @@ def _gap(subject: Subject, row: Row, told: Reference | None, best: float | None)
         time_limit=row.time_limit,
         status=row.status,
         error=row.error,
-        objective=cost,
-        y=row.y if cost is not None else None,
-        reference=None if told is None else told.value,
-        reference_kind=None if told is None else told.kind,
-        reference_by=None if told is None else told.by,
+        objective=objective,
+        y=row.y if objective is not None else None,
+        reference=None if reference is None else reference.value,
+        reference_kind=None if reference is None else reference.kind,
+        reference_by=None if reference is None else reference.by,
         best_known=best,
-        gap=gap,
+        excess=above,
         optimal=optimal,
         seconds=row.seconds,
         command=subject.command(row.selector, row.seed, row.time_limit),
@@ -160,22 +243,25 @@ def _gap(subject: Subject, row: Row, told: Reference | None, best: float | None)
 
 @dataclass(frozen=True)
 class Summary:
-    """One method in one regime.
+    """The excess of one method in one regime.
 
     Attributes
     ----------
+    regime, selector
+        The regime and the method.
     instances, runs, failed
-        How many, and how many runs have no gap.
+        The number of instances, of runs, and of runs without an excess.
     optima, bounds
-        Of how many instances the optimum is proved, and of how many only a bound.
+        The number of instances whose reference is a proven optimum, and a certified bound.
     mean, low, high
-        The mean over instances of the mean over seeds, and its interval (None for fewer than five instances).
+        The mean excess over instances, where the seeds of an instance are averaged first, and its 95 % interval (None
+        for fewer than five instances).
     median, worst
-        Over instances, and over runs.
+        The median excess over instances, and the largest excess of a run.
     hits, hits_of
-        How many runs are optimal, of those on instances whose optimum is proved.
+        The number of optimal runs, and the number of runs on instances with a proven optimum.
     seconds
-        The median of a run.
+        The median time of a run.
     """
 
     regime: str
@@ -195,54 +281,90 @@ class Summary:
     seconds: float
 
 
-def summaries(gaps: Sequence[Gap], by: str = "regime") -> list[Summary]:
-    """Sum up by regime (or another attribute) and method, both in the order they first appear."""
-    parts: dict[tuple[str, str], list[Gap]] = {}
-    regimes = list(dict.fromkeys(getattr(gap, by) for gap in gaps))
-    selectors = list(dict.fromkeys(gap.selector for gap in gaps))
-    for gap in gaps:
-        parts.setdefault((getattr(gap, by), gap.selector), []).append(gap)
+def summaries(measurements: Sequence[Measurement], by: str = "regime") -> list[Summary]:
+    """Summarise the excess of each method in each regime.
+
+    Parameters
+    ----------
+    measurements
+        The runs.
+    by
+        The attribute to summarise by, ``regime`` or ``group``.
+
+    Returns
+    -------
+    list of Summary
+        In the order in which regimes and methods first appear.
+    """
+    parts: dict[tuple[str, str], list[Measurement]] = {}
+    regimes = list(dict.fromkeys(getattr(one, by) for one in measurements))
+    selectors = list(dict.fromkeys(one.selector for one in measurements))
+    for one in measurements:
+        parts.setdefault((getattr(one, by), one.selector), []).append(one)
     order = itertools.product(regimes, selectors)
-    return [_summary(*key, parts[key]) for key in order if any(gap.gap is not None for gap in parts.get(key, ()))]
+    return [_summary(*key, parts[key]) for key in order if any(one.excess is not None for one in parts.get(key, ()))]
 
 
-def per_instance(gaps: Iterable[Gap]) -> dict[str, float]:
-    """Return the mean gap over seeds of each instance that has one, by hash."""
+def per_instance(measurements: Iterable[Measurement]) -> dict[str, float]:
+    """Return the mean excess over seeds of each instance.
+
+    Parameters
+    ----------
+    measurements
+        The runs of one method.
+
+    Returns
+    -------
+    dict
+        The mean excess by hash, for the instances that have one.
+    """
     found: dict[str, list[float]] = {}
-    for gap in gaps:
-        if gap.gap is not None:
-            found.setdefault(gap.hash, []).append(gap.gap)
+    for one in measurements:
+        if one.excess is not None:
+            found.setdefault(one.hash, []).append(one.excess)
     return {key: statistics.fmean(values) for key, values in found.items()}
 
 
-def _summary(regime: str, selector: str, gaps: Sequence[Gap]) -> Summary:
-    means = list(per_instance(gaps).values())
+def _summary(regime: str, selector: str, measurements: Sequence[Measurement]) -> Summary:
+    means = list(per_instance(measurements).values())
     mean, low, high = mean_interval(means)
     enough = len(means) >= FEWEST_FOR_INTERVAL
-    proved = {gap.hash for gap in gaps if gap.reference_kind == OPTIMUM and gap.gap is not None}
-    on_proved = [gap for gap in gaps if gap.hash in proved]
+    proved = {one.hash for one in measurements if one.reference_kind == OPTIMUM and one.excess is not None}
+    on_proved = [one for one in measurements if one.hash in proved]
     return Summary(
         regime=regime,
         selector=selector,
         instances=len(means),
-        runs=len(gaps),
-        failed=sum(gap.gap is None for gap in gaps),
+        runs=len(measurements),
+        failed=sum(one.excess is None for one in measurements),
         optima=len(proved),
         bounds=len(means) - len(proved),
         mean=mean,
         low=low if enough else None,
         high=high if enough else None,
         median=statistics.median(means),
-        worst=max(gap.gap for gap in gaps if gap.gap is not None),
-        hits=sum(bool(gap.optimal) for gap in on_proved),
+        worst=max(one.excess for one in measurements if one.excess is not None),
+        hits=sum(bool(one.optimal) for one in on_proved),
         hits_of=len(on_proved),
-        seconds=statistics.median(gap.seconds for gap in gaps),
+        seconds=statistics.median(one.seconds for one in measurements),
     )
 
 
 @dataclass(frozen=True)
 class Comparison:
-    """Two methods on the same instances of a group; ``p`` is adjusted for all comparisons of the study."""
+    """Two methods on the same instances of a group.
+
+    Attributes
+    ----------
+    group
+        The group of instances.
+    first, second
+        The selectors of the methods.
+    paired
+        The comparison of their mean excess, instance by instance.
+    p
+        The p-value, adjusted for all comparisons of the study.
+    """
 
     group: str
     first: str
@@ -252,23 +374,34 @@ class Comparison:
 
     @property
     def better(self) -> str | None:
-        """The method that is better, if chance does not explain it."""
+        """The better method; None if the difference is not significant."""
         if self.p > SIGNIFICANT:
             return None
         return self.first if self.paired.effect < 0 else self.second
 
 
-def comparisons(gaps: Sequence[Gap]) -> list[Comparison]:
-    """Compare all methods with each other within each group, on the instances that both have."""
-    told: list[tuple[str, str, str, Paired]] = []
-    for group in dict.fromkeys(gap.group for gap in gaps):
-        inside = [gap for gap in gaps if gap.group == group]
-        selectors = list(dict.fromkeys(gap.selector for gap in inside))
-        means = {name: per_instance(gap for gap in inside if gap.selector == name) for name in selectors}
+def comparisons(measurements: Sequence[Measurement]) -> list[Comparison]:
+    """Compare all pairs of methods within each group.
+
+    Parameters
+    ----------
+    measurements
+        The runs of the study.
+
+    Returns
+    -------
+    list of Comparison
+        One for each pair of methods with common instances.
+    """
+    found: list[tuple[str, str, str, Paired]] = []
+    for group in dict.fromkeys(one.group for one in measurements):
+        inside = [one for one in measurements if one.group == group]
+        selectors = list(dict.fromkeys(one.selector for one in inside))
+        means = {name: per_instance(one for one in inside if one.selector == name) for name in selectors}
         for first, second in itertools.combinations(selectors, 2):
             common = [key for key in means[first] if key in means[second]]
             if common:
                 pair = paired([means[first][key] for key in common], [means[second][key] for key in common], SAME)
-                told.append((group, first, second, pair))
-    adjusted = holm([pair.p for *_, pair in told])
-    return [Comparison(*one, p) for one, p in zip(told, adjusted, strict=True)]
+                found.append((group, first, second, pair))
+    adjusted = holm([pair.p for *_, pair in found])
+    return [Comparison(*one, p) for one, p in zip(found, adjusted, strict=True)]

@@ -1,4 +1,4 @@
-"""The plots of a gap study."""
+"""The plots of an excess study."""
 
 import statistics
 from collections.abc import Sequence
@@ -8,104 +8,140 @@ import numpy as np
 import plotly.graph_objects as go
 
 from relocbench.reports.pages.figures import banded_line, figure, line, points
-from relocbench.reports.pages.method_style import REFERENCE, Look, looks, name_of
+from relocbench.reports.pages.method_style import REFERENCE, Style, name_of, styles
 from relocbench.reports.statistics import mean_interval
-from relocbench.reports.study.excess import Gap, per_instance
+from relocbench.reports.study.excess import Measurement, per_instance
 
-# On a logarithmic axis smaller gaps, and none at all, are drawn here.
+# A logarithmic axis shows every smaller excess, 0 included, at this value.
 FLOOR = 1e-5
-LOG_GAPS = {
+LOG_TICKS = {
     "tickvals": [1e-5, 1e-4, 1e-3, 1e-2, 1e-1, 1, 10],
     "ticktext": ["≤0.001%", "0.01%", "0.1%", "1%", "10%", "100%", "1000%"],
 }
 
 
-def against_sigma(gaps: Sequence[Gap]) -> go.Figure:
-    """Draw the mean gap against σ, with 95 % bands; gaps of one group."""
-    plot = figure(x="σ, the spread of a topic's members, km", y="gap", yaxis_tickformat=".0%", height=420)
+def against_sigma(measurements: Sequence[Measurement]) -> go.Figure:
+    """Plot the mean excess against σ, with 95 % bands.
+
+    Parameters
+    ----------
+    measurements
+        The runs of one group.
+
+    Returns
+    -------
+    go.Figure
+        The plot.
+    """
+    plot = figure(x="σ, the spread of a topic's members, km", y="mean excess", yaxis_tickformat=".0%", height=420)
     plot.update_yaxes(rangemode="tozero")
-    for selector, look in _looks(gaps).items():
-        mine = [gap for gap in gaps if gap.selector == selector and gap.gap is not None]
-        sigmas = sorted({gap.sigma for gap in mine if gap.sigma is not None})
-        told = [
-            mean_interval(list(per_instance(gap for gap in mine if gap.sigma == sigma).values())) for sigma in sigmas
+    for selector, style in _styles(measurements).items():
+        own = [one for one in measurements if one.selector == selector and one.excess is not None]
+        sigmas = sorted({one.sigma for one in own if one.sigma is not None})
+        intervals = [
+            mean_interval(list(per_instance(one for one in own if one.sigma == sigma).values())) for sigma in sigmas
         ]
-        if not told:
+        if not intervals:
             continue
         hover = [
-            f"{name_of(selector)}, σ = {sigma:g} km\nmean gap {mean:.2%}, 95 % [{low:.2%}, {high:.2%}]"
-            for sigma, (mean, low, high) in zip(sigmas, told, strict=True)
+            f"{name_of(selector)}, σ = {sigma:g} km\nmean excess {mean:.2%}, 95 % [{low:.2%}, {high:.2%}]"
+            for sigma, (mean, low, high) in zip(sigmas, intervals, strict=True)
         ]
-        # Random homes are several times as far away as anything else.
-        shown: dict[str, Any] = {"visible": "legendonly"} if selector == "random" else {}
-        middle, low, high = zip(*told, strict=True)
-        if shown:
-            plot.add_trace(line(name_of(selector), look, x=sigmas, y=middle, **points(hover), **shown))
+        middle, low, high = zip(*intervals, strict=True)
+        if selector == "random":
+            # The excess of RA is several times that of every other method, so it is hidden until it is clicked.
+            hidden: dict[str, Any] = {"visible": "legendonly"}
+            plot.add_trace(line(name_of(selector), style, x=sigmas, y=middle, **points(hover), **hidden))
         else:
-            banded_line(plot, name_of(selector), look, sigmas, middle, low, high, **points(hover))
+            banded_line(plot, name_of(selector), style, sigmas, middle, low, high, **points(hover))
     return plot
 
 
-def distribution(gaps: Sequence[Gap]) -> go.Figure:
-    """Draw for each method which share of its runs has at most which gap."""
-    plot = figure(x="gap (logarithmic)", y="share of runs with at most this gap", yaxis_tickformat=".0%", height=400)
-    plot.update_xaxes(type="log", **LOG_GAPS)
+def distribution(measurements: Sequence[Measurement]) -> go.Figure:
+    """Plot for each method the share of its runs against the excess.
+
+    Parameters
+    ----------
+    measurements
+        The runs of one group.
+
+    Returns
+    -------
+    go.Figure
+        The plot.
+    """
+    plot = figure(
+        x="excess (logarithmic)", y="share of runs with at most this excess", yaxis_tickformat=".0%", height=400
+    )
+    plot.update_xaxes(type="log", **LOG_TICKS)
     plot.update_yaxes(range=[0, 1.02])
-    largest = max((gap.gap for gap in gaps if gap.gap is not None), default=1.0)
-    for selector, look in _looks(gaps).items():
-        mine = sorted(gap.gap for gap in gaps if gap.selector == selector and gap.gap is not None)
-        if not mine:
+    largest = max((one.excess for one in measurements if one.excess is not None), default=1.0)
+    for selector, style in _styles(measurements).items():
+        own = sorted(one.excess for one in measurements if one.selector == selector and one.excess is not None)
+        if not own:
             continue
-        x = [FLOOR, *(max(FLOOR, value) for value in mine), max(largest, FLOOR) * 1.1]
-        y = [0.0, *((np.arange(len(mine)) + 1) / len(mine)).tolist(), 1.0]
+        x = [FLOOR, *(max(FLOOR, value) for value in own), max(largest, FLOOR) * 1.1]
+        y = [0.0, *((np.arange(len(own)) + 1) / len(own)).tolist(), 1.0]
         hover = [
-            f"{name_of(selector)}\n{share:.0%} of runs within {value:.3%}" for value, share in zip(x, y, strict=True)
+            f"{name_of(selector)}\n{share:.0%} of runs have an excess of at most {value:.3%}"
+            for value, share in zip(x, y, strict=True)
         ]
-        plot.add_trace(line(name_of(selector), look, x=x, y=y, mode="lines", line={"shape": "hv"}, **points(hover)))
+        plot.add_trace(line(name_of(selector), style, x=x, y=y, mode="lines", line={"shape": "hv"}, **points(hover)))
     return plot
 
 
-def against_time(gaps: Sequence[Gap]) -> go.Figure:
-    """Draw the mean gap of each method against its median time; budgets of one method are joined."""
-    plot = figure(x="median seconds of a run (logarithmic)", y="mean gap (logarithmic)", height=420)
+def against_time(measurements: Sequence[Measurement]) -> go.Figure:
+    """Plot the mean excess of each method against its median time.
+
+    Parameters
+    ----------
+    measurements
+        The runs of one group.
+
+    Returns
+    -------
+    go.Figure
+        The plot. A line joins the points of one method with several budgets.
+    """
+    plot = figure(x="median seconds of a run (logarithmic)", y="mean excess (logarithmic)", height=420)
     plot.update_xaxes(type="log", dtick=1, tickformat="~g")
-    plot.update_yaxes(type="log", **LOG_GAPS)
-    told: dict[str, list[tuple[float, str, float, float, float]]] = {}
-    for selector in dict.fromkeys(gap.selector for gap in gaps):
-        mine = [gap for gap in gaps if gap.selector == selector and gap.gap is not None]
-        if mine:
-            seconds = max(1e-4, statistics.median(gap.seconds for gap in mine))
-            interval = mean_interval(list(per_instance(mine).values()))
-            told.setdefault(_searching(selector), []).append((seconds, selector, *interval))
-    for number, (method, several) in enumerate(sorted(told.items(), key=lambda item: min(item[1]))):
-        several.sort()
-        look = looks([method])[method]
-        y = [max(FLOOR, mean) for _, _, mean, _, _ in several]
+    plot.update_yaxes(type="log", **LOG_TICKS)
+    found: dict[str, list[tuple[float, str, float, float, float]]] = {}
+    for selector in dict.fromkeys(one.selector for one in measurements):
+        own = [one for one in measurements if one.selector == selector and one.excess is not None]
+        if own:
+            seconds = max(1e-4, statistics.median(one.seconds for one in own))
+            interval = mean_interval(list(per_instance(own).values()))
+            found.setdefault(_without_budget(selector), []).append((seconds, selector, *interval))
+    for number, (method, budgets) in enumerate(sorted(found.items(), key=lambda item: min(item[1]))):
+        budgets.sort()
+        style = styles([method])[method]
+        y = [max(FLOOR, mean) for _, _, mean, _, _ in budgets]
         hover = [
-            f"{name_of(selector)}\n{seconds:.3g} s, mean gap {mean:.3%} [{low:.3%}, {high:.3%}]"
-            for seconds, selector, mean, low, high in several
+            f"{name_of(selector)}\n{seconds:.3g} s, mean excess {mean:.3%} [{low:.3%}, {high:.3%}]"
+            for seconds, selector, mean, low, high in budgets
         ]
-        labels = [name_of(selector) for _, selector, *_ in several]
-        if len(several) > 1:
+        labels = [name_of(selector) for _, selector, *_ in budgets]
+        if len(budgets) > 1:
             labels = [labels[0], *(label.partition("[")[2].rstrip("]") or label for label in labels[1:])]
         plot.add_trace(
             line(
                 name_of(method),
-                look,
-                x=[seconds for seconds, *_ in several],
+                style,
+                x=[seconds for seconds, *_ in budgets],
                 y=y,
                 mode="lines+markers+text",
                 text=labels,
-                # Neighbours, in the order of time, have their names on different sides.
-                textposition="bottom center" if number % 2 and len(several) == 1 else "top center",
+                # The labels of neighbouring points alternate between above and below, so that they do not overlap.
+                textposition="bottom center" if number % 2 and len(budgets) == 1 else "top center",
                 marker={"size": 11},
                 showlegend=False,
                 cliponaxis=False,
                 error_y={
                     "type": "data",
                     "symmetric": False,
-                    "array": [max(FLOOR, high) - at for (*_, high), at in zip(several, y, strict=True)],
-                    "arrayminus": [at - max(FLOOR, low) for (_, _, _, low, _), at in zip(several, y, strict=True)],
+                    "array": [max(FLOOR, high) - at for (*_, high), at in zip(budgets, y, strict=True)],
+                    "arrayminus": [at - max(FLOOR, low) for (_, _, _, low, _), at in zip(budgets, y, strict=True)],
                     "thickness": 1,
                 },
                 **points(hover),
@@ -114,52 +150,63 @@ def against_time(gaps: Sequence[Gap]) -> go.Figure:
     return plot
 
 
-def each_run(gaps: Sequence[Gap]) -> go.Figure:
-    """Draw every run as a point, regime by regime and method by method; a click names what repeats it."""
-    regimes = list(dict.fromkeys(gap.regime for gap in gaps))
-    drawn = _looks(gaps)
-    plot = figure(x="", y="gap (logarithmic)", height=520)
-    plot.update_yaxes(type="log", **LOG_GAPS)
+def each_run(measurements: Sequence[Measurement]) -> go.Figure:
+    """Plot every run as a point, by regime and method.
+
+    Parameters
+    ----------
+    measurements
+        The runs of one group.
+
+    Returns
+    -------
+    go.Figure
+        The plot. A click on a point shows the command that repeats the run.
+    """
+    regimes = list(dict.fromkeys(one.regime for one in measurements))
+    chosen = _styles(measurements)
+    plot = figure(x="", y="excess (logarithmic)", height=520)
+    plot.update_yaxes(type="log", **LOG_TICKS)
     plot.update_xaxes(tickvals=list(range(len(regimes))), ticktext=regimes, showgrid=False)
     for edge in range(1, len(regimes)):
         plot.add_vline(x=edge - 0.5, line={"color": REFERENCE, "width": 1, "dash": "dot"}, opacity=0.6)
-    width = 0.8 / max(1, len(drawn))
-    for number, (selector, look) in enumerate(drawn.items()):
-        mine = [gap for gap in gaps if gap.selector == selector and gap.gap is not None]
-        # Within its column a run's place is its rank: no two on top of each other, and nothing random about it.
-        place = {id(gap): part for regime in regimes for gap, part in _spread(mine, regime)}
+    width = 0.8 / max(1, len(chosen))
+    for number, (selector, style) in enumerate(chosen.items()):
+        own = [one for one in measurements if one.selector == selector and one.excess is not None]
+        # The position inside a column is the rank of the run: points do not overlap, and the plot is deterministic.
+        place = {id(one): part for regime in regimes for one, part in _spread(own, regime)}
         left = -0.4 + number * width
-        x = [regimes.index(gap.regime) + left + width * (0.15 + 0.7 * place[id(gap)]) for gap in mine]
+        x = [regimes.index(one.regime) + left + width * (0.15 + 0.7 * place[id(one)]) for one in own]
         plot.add_trace(
             go.Scatter(
                 name=name_of(selector),
                 mode="markers",
                 x=x,
-                y=[max(FLOOR, gap.gap) for gap in mine if gap.gap is not None],
-                marker={"color": look.colour, "symbol": look.symbol, "size": 6, "opacity": 0.75},
-                **points([_hover(gap) for gap in mine], [gap.command for gap in mine]),
+                y=[max(FLOOR, one.excess) for one in own if one.excess is not None],
+                marker={"color": style.colour, "symbol": style.symbol, "size": 6, "opacity": 0.75},
+                **points([_hover(one) for one in own], [one.command for one in own]),
             )
         )
     return plot
 
 
-def _spread(gaps: Sequence[Gap], regime: str) -> list[tuple[Gap, float]]:
-    inside = [gap for gap in gaps if gap.regime == regime]
-    return [(gap, (rank + 0.5) / len(inside)) for rank, gap in enumerate(inside)]
+def _spread(measurements: Sequence[Measurement], regime: str) -> list[tuple[Measurement, float]]:
+    inside = [one for one in measurements if one.regime == regime]
+    return [(one, (rank + 0.5) / len(inside)) for rank, one in enumerate(inside)]
 
 
-def _hover(gap: Gap) -> str:
+def _hover(one: Measurement) -> str:
     return (
-        f"{gap.instance}, {name_of(gap.selector)}, seed {gap.seed}\n"
-        f"{gap.gap:.3%} above the {gap.reference_kind} {gap.reference:.6g}\n"
-        f"ΣD {gap.objective:.6g}, {gap.clients} clients, {gap.servers} servers, {gap.seconds:.2g} s"
+        f"{one.instance}, {name_of(one.selector)}, seed {one.seed}\n"
+        f"excess {one.excess:.3%} over the {one.reference_kind} {one.reference:.6g}\n"
+        f"ΣD {one.objective:.6g}, {one.clients} clients, {one.servers} servers, {one.seconds:.2g} s"
     )
 
 
-def _searching(selector: str) -> str:
-    """Return what a method's budgets share: ``anneal`` for ``anneal[moves=2e5]``; others are what they are."""
+def _without_budget(selector: str) -> str:
+    """Return ``anneal`` for every budget of annealing, and every other selector unchanged."""
     return "anneal" if selector.startswith("anneal") else selector
 
 
-def _looks(gaps: Sequence[Gap]) -> dict[str, Look]:
-    return looks(list(dict.fromkeys(gap.selector for gap in gaps)))
+def _styles(measurements: Sequence[Measurement]) -> dict[str, Style]:
+    return styles(list(dict.fromkeys(one.selector for one in measurements)))

@@ -1,4 +1,4 @@
-"""What gaps are measured against: the proven optimum, or where none is known the certified bound."""
+"""The references of a study: the proven optimum of an instance or, where none is known, a certified bound."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -10,26 +10,30 @@ from relocbench.runs.methods import METHODS
 from relocbench.runs.run_store import Row
 from relocbench.runs.selectors import Selector, parse_selector
 
-OPTIMUM, BOUND = "proven optimum", "certified bound"
-# Up to this many clients the exact method comes first; beyond, it seldom ends in time.
-EXACT, EXACT_CLIENTS = "branch-price", 30
+OPTIMUM = "proven optimum"
+BOUND = "certified bound"
+# The exact method runs first on instances of up to this many clients. On larger ones it rarely finishes in time.
+EXACT = "branch-price"
+EXACT_CLIENTS = 30
+# The method whose bounds are certified.
 CERTIFIED = "bound"
 
 
 @dataclass(frozen=True)
 class Reference:
-    """What is proved of an instance.
+    """The cost that the excess of runs on an instance is measured against.
 
     Attributes
     ----------
     kind
         ``proven optimum`` or ``certified bound``.
     value
-        ``ΣD`` that gaps are measured against.
+        The reference cost ``ΣD``.
     bound
-        What no assignment is below; the value, but for what a proof leaves open (10⁻⁶).
+        A lower bound on the objective of every assignment. It equals the value up to the tolerance of a proof of
+        optimality (10⁻⁶).
     by
-        Who says so.
+        The source of the proof.
     """
 
     kind: str
@@ -39,64 +43,122 @@ class Reference:
 
 
 def from_library(subjects: Iterable[Subject]) -> dict[str, Reference]:
-    """Return what the library proves, by the instances' hashes."""
-    shelf = Library()
-    entries = {entry.instance: entry for entry in shelf.entries.values()}
+    """Return the references that the library proves.
+
+    Parameters
+    ----------
+    subjects
+        The instances of the study.
+
+    Returns
+    -------
+    dict
+        The references by hash, for the instances that the library holds.
+    """
+    library = Library()
+    entries = {entry.instance: entry for entry in library.entries.values()}
     found = {}
     for subject in subjects:
         if (entry := entries.get(subject.instance.hash)) is not None:
             optimal = entry.status == "optimal"
             value = entry.objective if optimal else entry.bound
-            by = f"library version {shelf.version}, certificate"
+            by = f"library version {library.version}, certificate"
             found[entry.instance] = Reference(OPTIMUM if optimal else BOUND, value, entry.bound, by)
     return found
 
 
 def from_rows(rows: Iterable[Row]) -> dict[str, Reference]:
-    """Return what runs prove: optima of any method that proves them, bounds of the one that certifies them."""
+    """Return the references that runs prove.
+
+    Parameters
+    ----------
+    rows
+        Runs of any methods.
+
+    Returns
+    -------
+    dict
+        The references by hash: optima of every method that proves them, and bounds of the method that certifies them.
+    """
     found: dict[str, Reference] = {}
     for row in rows:
         if row.objective is None or row.bound is None or row.failure == "claim":
             continue
         if row.status == "optimal":
-            told = Reference(OPTIMUM, row.objective, row.bound, row.selector)
+            reference = Reference(OPTIMUM, row.objective, row.bound, row.selector)
         elif row.selector.partition("[")[0] == CERTIFIED:
-            told = Reference(BOUND, row.bound, row.bound, row.selector)
+            reference = Reference(BOUND, row.bound, row.bound, row.selector)
         else:
-            continue  # a bound that a solver states on the way, and nobody has checked
-        found[row.hash] = stronger(found.get(row.hash), told)
+            continue  # The bound of a solver that did not finish has not been verified.
+        found[row.hash] = stronger(found.get(row.hash), reference)
     return found
 
 
 def stronger(one: Reference | None, other: Reference) -> Reference:
-    """Return the reference that says more: an optimum, else the higher bound; the first if they say the same."""
+    """Return the stronger of two references of an instance.
+
+    Parameters
+    ----------
+    one
+        A reference, or None if there is none yet.
+    other
+        Another reference.
+
+    Returns
+    -------
+    Reference
+        An optimum rather than a bound, the higher of two bounds, and the first if they are equally strong.
+    """
     if one is None or (one.kind, other.kind) == (BOUND, OPTIMUM):
         return other
     return other if one.kind == other.kind == BOUND and other.bound > one.bound else one
 
 
 def merged(*parts: Mapping[str, Reference]) -> dict[str, Reference]:
-    """Return the strongest reference of each instance."""
+    """Return the strongest reference of each instance.
+
+    Parameters
+    ----------
+    *parts
+        References by hash.
+
+    Returns
+    -------
+    dict
+        The strongest references by hash.
+    """
     found: dict[str, Reference] = {}
     for part in parts:
-        for key, told in part.items():
-            found[key] = stronger(found.get(key), told)
+        for key, reference in part.items():
+            found[key] = stronger(found.get(key), reference)
     return found
 
 
 def wanted(
     subjects: Sequence[Subject], known: Mapping[str, Reference], tried_exact: bool
 ) -> list[tuple[Subject, Selector]]:
-    """Return which instances need a run to have a reference, and of what.
+    """Return the runs that are needed to give every instance a reference.
 
-    First the exact method, on small instances whose optimum is not known, even if a bound is; then the bound, where
-    there is nothing yet.
+    Parameters
+    ----------
+    subjects
+        The instances of the study.
+    known
+        The references known so far, by hash.
+    tried_exact
+        False in the first pass, which runs the exact method on small instances without a proven optimum. True in the
+        second pass, which computes a certified bound where there is no reference yet.
+
+    Returns
+    -------
+    list
+        An instance and a method for each run.
     """
     if tried_exact:
         return [(subject, parse_selector(CERTIFIED)) for subject in subjects if subject.instance.hash not in known]
     if METHODS[EXACT].unavailable() is not None:
         return []
-    proved = {key for key, told in known.items() if told.kind == OPTIMUM}
+    proved = {key for key, reference in known.items() if reference.kind == OPTIMUM}
     return [
         (subject, parse_selector(EXACT))
         for subject in subjects
@@ -105,13 +167,28 @@ def wanted(
 
 
 def contradictions(rows: Iterable[Row], references: Mapping[str, Reference]) -> list[str]:
-    """Return for each verified cost below what is said to be proved one line: one of the two is wrong."""
+    """Return the verified objectives that are below a proved bound, so that either the run or the proof is wrong.
+
+    Parameters
+    ----------
+    rows
+        Runs of any methods.
+    references
+        The references by hash.
+
+    Returns
+    -------
+    list of str
+        One line for each contradiction.
+    """
     found = []
     for row in rows:
-        told = references.get(row.hash)
-        if told is not None and row.objective is not None and row.objective < told.bound - slack(told.bound):
+        reference = references.get(row.hash)
+        if reference is None or row.objective is None:
+            continue
+        if row.objective < reference.bound - slack(reference.bound):
             found.append(
                 f"{row.selector} (seed {row.seed}) has homes of {row.instance} that cost {row.objective!r}, "
-                f"below the {told.kind} {told.bound!r} by {told.by}"
+                f"below the {reference.kind} {reference.bound!r} by {reference.by}"
             )
     return found

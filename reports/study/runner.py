@@ -1,4 +1,4 @@
-"""The runs of a study: in processes here, or on Spark; into one store, from which a second call goes on."""
+"""The runs of a study, in processes on this machine or on Spark. A second call continues from the run store."""
 
 import contextlib
 from collections.abc import Callable, Sequence
@@ -20,22 +20,22 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Design:
-    """How a study is run.
+    """The design of a study.
 
     Attributes
     ----------
     selectors, seeds
-        The methods, and the seeds each is run with.
+        The methods, and the seeds of each method.
     limits
-        Seconds and bytes for each run.
+        The time and memory limit of each run.
     reference_time
-        Seconds for proving, where the library has no proof.
+        The time limit in seconds of each proof that the library does not have.
     jobs
-        Processes at a time.
+        The number of processes that run at the same time.
     retry_errors
-        Whether runs that ended in an error are run again.
+        Whether runs that ended in an error are repeated.
     session
-        Starts Spark, if runs are to be there.
+        A function that starts Spark; None to run on this machine.
     """
 
     selectors: Sequence[Selector]
@@ -49,7 +49,19 @@ class Design:
 
 @dataclass(frozen=True)
 class Results:
-    """Rows of the methods and of what was run to prove something, what is proved, and what left no row at all."""
+    """The results of all runs of a study.
+
+    Attributes
+    ----------
+    rows
+        The runs of the methods.
+    proving
+        The runs that were made to prove an optimum or a bound.
+    references
+        The references by hash.
+    problems
+        One line for each run that left no row.
+    """
 
     rows: list[Row]
     proving: list[Row]
@@ -58,10 +70,25 @@ class Results:
 
 
 def run(subjects: Sequence[Subject], design: Design, out: Path) -> Results:
-    """Run what is not in the store below ``out`` yet, and return everything that belongs to the study."""
+    """Make all runs that are not yet in the store.
+
+    Parameters
+    ----------
+    subjects
+        The instances.
+    design
+        The methods, seeds and limits.
+    out
+        The folder of the study; its subfolder ``runs`` is the store.
+
+    Returns
+    -------
+    Results
+        All runs of the study, those of earlier calls included.
+    """
     store = Store(out / "runs")
     problems: list[str] = []
-    # Instances in the inner loop: what is there when somebody interrupts is then a study of fewer methods.
+    # Instances are in the inner loop, so that an interrupted study is complete for its first methods.
     tasks = [
         Task(subject.instance, selector, seed)
         for selector in design.selectors
@@ -73,41 +100,43 @@ def run(subjects: Sequence[Subject], design: Design, out: Path) -> Results:
         proving: list[Row] = []
         references = from_library(subjects)
         limits = Limits(design.reference_time, design.limits.memory)
-        for what, tried_exact in (("proving optima", False), ("certifying bounds", True)):
+        for label, tried_exact in (("proving optima", False), ("certifying bounds", True)):
             missing = wanted(subjects, references, tried_exact)
-            proving += runner.rows([Task(subject.instance, selector) for subject, selector in missing], limits, what)
+            proving += runner.rows([Task(subject.instance, selector) for subject, selector in missing], limits, label)
             references = merged(references, from_rows(proving))
         rows = runner.rows(tasks, design.limits, "running methods")
     return Results(rows, proving, merged(references, from_rows(rows)), problems)
 
 
 class _Runner:
+    """Runs tasks here or on Spark; the Spark session is started when the first task needs it."""
+
     def __init__(self, design: Design, store: Store, stack: contextlib.ExitStack, problems: list[str]) -> None:
         self._design, self._store, self._stack, self._problems = design, store, stack, problems
         self._session: SparkSession | None = None
 
-    def rows(self, tasks: Sequence[Task], limits: Limits, what: str) -> list[Row]:
-        """Run tasks and return their rows, in the order of the tasks."""
+    def rows(self, tasks: Sequence[Task], limits: Limits, label: str) -> list[Row]:
+        """Run tasks and return their rows in the order of the tasks; ``label`` names the step in the progress line."""
         design, store = self._design, self._store
         if design.session is not None:
-            self._on_spark(tasks, limits)
+            self._run_on_spark(tasks, limits)
             found = {run: row for task in tasks if (row := store.find(run := task.run(limits))) is not None}
         else:
             running = sweep(tasks, store, limits, jobs=design.jobs, retry_errors=design.retry_errors, reuse=True)
             with contextlib.closing(running):
-                found = {row.run: row for row in progress(running, len(tasks), what)}
+                found = {row.run: row for row in progress(running, len(tasks), label)}
         return [found[run] for task in tasks if (run := task.run(limits)) in found]
 
-    def _on_spark(self, tasks: Sequence[Task], limits: Limits) -> None:
+    def _run_on_spark(self, tasks: Sequence[Task], limits: Limits) -> None:
         from relocbench.spark.sweep import missing
         from relocbench.spark.sweep import sweep as sweep_on_spark
 
-        to_do = missing(tasks, self._store, limits, self._design.retry_errors)
-        if not to_do:
+        remaining = missing(tasks, self._store, limits, self._design.retry_errors)
+        if not remaining:
             return
         if self._session is None:
             assert self._design.session is not None
             self._session = self._stack.enter_context(self._design.session())
         self._problems += sweep_on_spark(
-            self._session, to_do, self._store, limits, retry_errors=self._design.retry_errors
+            self._session, remaining, self._store, limits, retry_errors=self._design.retry_errors
         )

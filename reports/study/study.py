@@ -1,4 +1,4 @@
-"""A gap study, from instances to a page."""
+"""An excess study, from instances to a page."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -8,36 +8,39 @@ from relocbench.instances.errors import InputError
 from relocbench.instances.instance import Instance
 from relocbench.instances.library.library import Library
 from relocbench.reports.pages.requirements import require
-from relocbench.reports.study.excess import Gap, best_known, gaps_of, write_gaps
+from relocbench.reports.study.excess import Measurement, best_known, measure, write_measurements
 from relocbench.reports.study.references import contradictions
 from relocbench.reports.study.runner import Design, run
-from relocbench.reports.study.subjects import Subject, kept, of_family, once
-from relocbench.runs.selectors import parse_selectors, require_available
+from relocbench.reports.study.subjects import Subject, of_family, kept, without_duplicates
+from relocbench.runs.selectors import require_available, parse_selectors
 from relocbench.runs.sweep import Limits
 
-PAGE, DATA = "report.html", "gaps.parquet"
+PAGE = "report.html"
+DATA = "excess.parquet"
+# The name that earlier versions gave to the data file. Its column ``gap`` held the excess.
+FORMER_DATA = "gaps.parquet"
 MOST_WARNINGS = 20
 
 
 @dataclass(frozen=True)
 class Study:
-    """What came of a study.
+    """The results of a study.
 
     Attributes
     ----------
-    gaps
+    measurements
         One for each run.
     wrong
-        Claims of exact methods that another run refutes.
+        Objectives below a proved bound: one line for each contradiction.
     warnings
-        What a reader must know first; what is wrong comes first.
+        What a reader must know first. Contradictions come first.
     problems
-        Runs that left no row.
+        One line for each run that left no row.
     page
-        Where the page is.
+        The file of the page.
     """
 
-    gaps: list[Gap]
+    measurements: list[Measurement]
     wrong: list[str]
     warnings: list[str]
     problems: list[str]
@@ -55,24 +58,34 @@ def study(
     reference_time: float = 12.0,
     jobs: int = 1,
 ) -> Study:
-    """Measure how far methods are from optimal, and write a page.
+    """Measure how far methods are above the optimum, and write a page.
 
     Parameters
     ----------
     methods
-        Selectors, each by itself or between commas.
+        Selectors, as a list or as one text with commas.
     instances
-        What to run them on; each is written below ``out``, for the commands that the page names.
+        The instances. Each is written below ``out``, so that the commands on the page can read it.
     families
-        More of it: families with the seeds of their instances, None for all, such as ``{"paper": [0, 1]}``.
+        Further instances: families with the seeds of their instances, such as ``{"paper": [0, 1]}``; None for all seeds.
     out
-        Folder for the page, its data and the runs; what is in it is not run again.
+        The folder for the page, its data and the runs. Runs that are in it are not repeated.
     seeds
-        Of the methods.
+        The seeds of the methods.
     time_limit, reference_time
-        Seconds for each run, and for each proof that the library does not have.
+        The time limits in seconds of each run, and of each proof that the library does not have.
     jobs
-        Runs at a time.
+        The number of runs at the same time.
+
+    Returns
+    -------
+    Study
+        The measurements and the page.
+
+    Raises
+    ------
+    InputError
+        If there is no instance or no method, if a method is unknown or cannot run here, or if a package is missing.
     """
     require()
     selectors = parse_selectors([methods] if isinstance(methods, str) else methods)
@@ -84,42 +97,65 @@ def study(
     if not found or not selectors:
         raise InputError("study", "expected at least one instance and one method")
     design = Design(selectors, seeds, Limits(time_limit), reference_time, jobs)
-    return conduct(once(found), design, folder, f"relocbench.study({methods!r}, …)")
+    return conduct(without_duplicates(found), design, folder, f"relocbench.study({methods!r}, …)")
 
 
 def conduct(subjects: Sequence[Subject], design: Design, out: Path, command: str) -> Study:
-    """Run what is missing, and write the page and the data into a folder; ``command`` is what the page says made it."""
+    """Make the missing runs, and write the page and the data.
+
+    Parameters
+    ----------
+    subjects
+        The instances.
+    design
+        The methods, seeds and limits.
+    out
+        The folder of the study.
+    command
+        The command that the page names as its origin.
+
+    Returns
+    -------
+    Study
+        The measurements and the page.
+    """
     from relocbench.reports.study.page import write_page
 
     results = run(subjects, design, out)
-    shelf = Library()
-    library = {entry.instance: entry.objective for entry in shelf.entries.values()}
+    library = Library()
+    objectives = {entry.instance: entry.objective for entry in library.entries.values()}
     every = [*results.rows, *results.proving]
-    gaps = gaps_of(subjects, results.rows, results.references, best_known(every, library))
+    measurements = measure(subjects, results.rows, results.references, best_known(every, objectives))
     wrong = contradictions(every, results.references)
-    warnings = _warnings(gaps, wrong, results.problems)
-    write_gaps(gaps, out / DATA)
+    warnings = _warnings(measurements, wrong, results.problems)
+    if (out / FORMER_DATA).exists():
+        warnings.append(f"`{FORMER_DATA}` in this folder is from an earlier version; `{DATA}` replaces it.")
+    write_measurements(measurements, out / DATA)
     facts: dict[str, object] = {
-        "library": f"version {shelf.version}",
+        "library": f"version {library.version}",
         "method seeds": ", ".join(map(str, design.seeds)),
-        "limits": f"{design.limits.time:g} s a run, {design.reference_time:g} s a proof that the library does not have",
+        "time limits": f"{design.limits.time:g} s per run, {design.reference_time:g} s per proof that the library "
+        "does not have",
     }
-    page = write_page(gaps, out / PAGE, command=command, facts=facts, warnings=warnings)
-    return Study(gaps, wrong, warnings, results.problems, page)
+    page = write_page(measurements, out / PAGE, command=command, facts=facts, warnings=warnings)
+    return Study(measurements, wrong, warnings, results.problems, page)
 
 
-def _warnings(gaps: Sequence[Gap], wrong: Sequence[str], problems: Sequence[str]) -> list[str]:
-    told = [f"**Something here is wrong:** {line}." for line in wrong[:MOST_WARNINGS]]
-    failed = [gap for gap in gaps if gap.objective is None]
+def _warnings(measurements: Sequence[Measurement], wrong: Sequence[str], problems: Sequence[str]) -> list[str]:
+    found = [f"**A run contradicts a proof:** {line}." for line in wrong[:MOST_WARNINGS]]
+    failed = [one for one in measurements if one.objective is None]
     if failed:
         first = failed[0]
-        told.append(
-            f"{len(failed)} runs have no homes and are in no mean; the first: {first.selector} on {first.instance}, "
-            f"{first.status}{f' ({first.error})' if first.error else ''}."
+        found.append(
+            f"{len(failed)} runs have no homes and are not part of any mean. The first is {first.selector} on "
+            f"{first.instance}: {first.status}{f' ({first.error})' if first.error else ''}."
         )
-    unproved = {gap.instance for gap in gaps if gap.reference is None}
+    unproved = {one.instance for one in measurements if one.reference is None}
     if unproved:
-        told.append(f"Nothing is proved of {len(unproved)} instances, such as {min(unproved)}: they have no gaps.")
+        found.append(
+            f"{len(unproved)} instances, such as {min(unproved)}, have neither a proven optimum nor a certified bound, "
+            "so their runs have no excess."
+        )
     if problems:
-        told.append(f"{len(problems)} runs left no row, such as {problems[0]}.")
-    return told
+        found.append(f"{len(problems)} runs left no row. The first: {problems[0]}.")
+    return found
