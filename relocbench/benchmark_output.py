@@ -1,4 +1,4 @@
-"""What a benchmark prints and writes in the end, on this machine and on Spark alike."""
+"""The final output of a benchmark: its table, its report, and the wrong answers; on this machine and on Spark."""
 
 import sys
 from collections.abc import Mapping, Sequence
@@ -14,21 +14,36 @@ if TYPE_CHECKING:
 
 
 def print_benchmark(rows: "list[Row]", out: Path, as_json: bool) -> int:
-    """Print what came of runs and draw their report; return how many answers are wrong."""
+    """Print the results of a benchmark and write its report.
+
+    Parameters
+    ----------
+    rows
+        The runs.
+    out
+        The folder of the runs.
+    as_json
+        Whether to print JSON instead of a table.
+
+    Returns
+    -------
+    int
+        The number of wrong answers.
+    """
     from relocbench.runs.cross_check import wrong_answers
     from relocbench.runs.sweep import group_of, summarise
 
     wrong = wrong_answers(rows)
-    drawn = write_report(rows, out, wrong)
+    files = write_report(rows, out, wrong)
     summaries = summarise(rows, group_of)
     errors = [f"{row.selector} on {row.instance}: {row.error}" for row in rows if row.status == "error"]
     if as_json:
-        told = {"runs": len(rows), "out": str(out), "summary": list(map(asdict, summaries)), "errors": errors}
-        print_json(told | {"wrong": list(map(asdict, wrong))} | drawn)
+        result = {"runs": len(rows), "out": str(out), "summary": list(map(asdict, summaries)), "errors": errors}
+        print_json(result | {"wrong": list(map(asdict, wrong))} | files)
         return len(wrong)
     for one in wrong:
         print(f"WRONG: {one.instance}, seed {one.seed}: {one.message}")
-    columns = ("instances", "method", "proved", "seconds to proof", "gap otherwise", "mean Y", "at a limit", "errors")
+    columns = ("instances", "method", "proved", "seconds to proof", "gap without proof", "mean Y", "at a limit", "errors")
     table = [
         (
             summary.group,
@@ -47,32 +62,52 @@ def print_benchmark(rows: "list[Row]", out: Path, as_json: bool) -> int:
         print(line)
     if len(errors) > 20:
         print(f"and {len(errors) - 20} more errors")
-    print_report(drawn)
+    print_report(files)
     return len(wrong)
 
 
 def write_report(
     rows: "list[Row]", out: Path, wrong: "Sequence[Disagreement]", note: str = ""
 ) -> dict[str, str | None]:
-    """Have the report drawn; return where it is, for people and programs."""
-    from relocbench.reports.benchmark.report import draw
+    """Write the report of a benchmark.
+
+    Parameters
+    ----------
+    rows
+        The runs.
+    out
+        The folder of the runs.
+    wrong
+        The wrong answers among them.
+    note
+        A remark that readers need to interpret the times.
+
+    Returns
+    -------
+    dict
+        The paths of the page (``report``) and of the Parquet file (``data``); None for a file that was not written.
+    """
+    from relocbench.reports.benchmark import report
 
     if not rows:
         return {"report": None, "data": None}
-    drawn = draw(rows, out, command=command_line(), wrong=wrong, note=note)
-    if drawn.missing is not None:
-        print(f"relocbench: {drawn.missing}", file=sys.stderr)
-    return {
-        "report": None if drawn.page is None else str(drawn.page),
-        "data": str(drawn.data),
-    }
+    written = report.write_report(rows, out, command=command_line(), wrong=wrong, note=note)
+    if written.missing is not None:
+        print(f"relocbench: {written.missing}", file=sys.stderr)
+    return {"report": None if written.page is None else str(written.page), "data": str(written.data)}
 
 
-def print_report(drawn: "Mapping[str, str | None]") -> None:
-    """Print where the files of a report are."""
-    for what, path in drawn.items():
+def print_report(files: "Mapping[str, str | None]") -> None:
+    """Print the paths of the files of a report.
+
+    Parameters
+    ----------
+    files
+        The result of :func:`write_report`.
+    """
+    for name, path in files.items():
         if path is not None:
-            print(f"{what}: {path}")
+            print(f"{name}: {path}")
 
 
 def _number(value: float | None, form: str) -> str:

@@ -31,29 +31,29 @@ def run(
     ] = None,
     method: Annotated[
         list[str] | None,
-        typer.Option(help="Selectors, between commas or each with the option. `relocbench methods` lists them."),
+        typer.Option(help="Selectors, separated by commas; repeatable. `relocbench methods` lists the methods."),
     ] = None,
-    out: Annotated[Path, typer.Option(help="Folder for rows and logs; what is in it is not run again.")] = Path(
+    out: Annotated[Path, typer.Option(help="Folder for rows and logs. Runs that are in it are not repeated.")] = Path(
         "bench"
     ),
     seed: Annotated[str, typer.Option(help="Seeds of the methods: 3, 0-9 or 1,4,7.")] = "0",
-    time_limit: Annotated[float, typer.Option(help="Seconds for each run.", min=0)] = 60.0,
-    memory_limit: Annotated[float, typer.Option(help="GiB for each run.", min=0.25)] = 4.0,
-    jobs: Annotated[int, typer.Option(help="Runs at a time.", min=1, max=256)] = 1,
-    retry_errors: Annotated[bool, typer.Option("--retry-errors", help="Run again what ended in an error.")] = False,
+    time_limit: Annotated[float, typer.Option(help="Time limit of each run in seconds.", min=0)] = 60.0,
+    memory_limit: Annotated[float, typer.Option(help="Memory limit of each run in GiB.", min=0.25)] = 4.0,
+    jobs: Annotated[int, typer.Option(help="Number of runs at the same time.", min=1, max=256)] = 1,
+    retry_errors: Annotated[bool, typer.Option("--retry-errors", help="Repeat runs that ended in an error.")] = False,
     family: Annotated[
-        str | None, typer.Option(help="Which; `relocbench families` lists them.", rich_help_panel=FAMILY)
+        str | None, typer.Option(help="The family; `relocbench families` lists them.", rich_help_panel=FAMILY)
     ] = None,
     seeds: Annotated[
         str | None,
-        typer.Option(help="Which replicates: 3, 0-9 or 1,4,7. Default: all of the family's.", rich_help_panel=FAMILY),
+        typer.Option(help="Seeds of the instances: 3, 0-9 or 1,4,7. Default: all replicates of the family.", rich_help_panel=FAMILY),
     ] = None,
     regime: Annotated[
         str | None, typer.Option(help="loose, scarce or overloaded (families tiny, small).", rich_help_panel=FAMILY)
     ] = None,
-    clients: Annotated[int | None, typer.Option(help="M (family small).", rich_help_panel=FAMILY)] = None,
+    clients: Annotated[int | None, typer.Option(help="Number of clients (family small).", rich_help_panel=FAMILY)] = None,
     sigma: Annotated[
-        float | None, typer.Option(help="Spread of a topic's members, km.", rich_help_panel=FAMILY)
+        float | None, typer.Option(help="Spread of a topic's members in km.", rich_help_panel=FAMILY)
     ] = None,
     set_: Annotated[
         list[str] | None,
@@ -63,16 +63,17 @@ def run(
         bool,
         typer.Option(
             "--cross-check",
-            help="Compare what methods claim of the same instances; exit 1 if they disagree. Default: every exact "
-            "method on a spread of the family tiny.",
+            help="Compare the claims of methods about the same instances; exit 1 if they disagree. Default: every exact "
+            "method on a selection of the family tiny.",
             rich_help_panel=CHECK,
         ),
     ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
-    """Run methods on instances, each run in its own process with hard limits, keep every outcome and draw a report.
+    """Run methods on instances, each run in its own process with hard limits, and write a report.
 
-    Exit 1 if an answer is wrong: a claimed optimum that somebody beats, or a bound above the cost of somebody's homes.
+    Every outcome is stored. The exit code is 1 if an answer is wrong: a claimed optimum that another run improves, or a
+    bound above the cost of verified homes.
 
     Example: relocbench bench --family small --regime scarce --clients 15 --method milp-strong --method cpsat
 
@@ -137,7 +138,7 @@ def _cross_check(
     if not selectors:
         selectors, absent = exact_methods()
     instances = instances or default_instances()
-    # Another store than a sweep's, which has a fresh process for every run.
+    # The cross-check reuses processes, so its runs are not stored with those of a sweep, which starts one per run.
     store = Store(out / "cross-check")
     rows: list[Row] = []
     with resumable(store.folder):
@@ -145,28 +146,27 @@ def _cross_check(
         with contextlib.closing(running):
             rows += progress(running, len(instances) * len(selectors), "comparing")
         answer = conclude(rows, instances, selectors, limits, out=out / "disagreements")
-    # What the methods do not show of each other, the library may.
-    told = {(one.hash, one.methods[0], one.seed) for one in answer.disagreements}
-    besides = [one for one in wrong_answers(rows) if (one.hash, one.methods[0], one.seed) not in told]
-    answer = replace(answer, disagreements=(*answer.disagreements, *besides))
+    # The library may contradict a claim that no other method contradicts.
+    known = {(one.hash, one.methods[0], one.seed) for one in answer.disagreements}
+    further = [one for one in wrong_answers(rows) if (one.hash, one.methods[0], one.seed) not in known]
+    answer = replace(answer, disagreements=(*answer.disagreements, *further))
     wrong = [one for one in answer.disagreements if one.kind != "error"]
-    drawn = write_report(
-        rows, store.folder, wrong, "Here one process runs all problems of a method, one after the other."
-    )
+    note = "In a cross-check, one process runs all problems of a method, one after the other."
+    files = write_report(rows, store.folder, wrong, note)
     if as_json:
-        print_json(asdict(answer) | {"unavailable": absent} | drawn)
+        print_json(asdict(answer) | {"unavailable": absent} | files)
     else:
         for name, reason in absent.items():
             print(f"not compared: {name} ({reason})")
         for found in answer.disagreements:
-            print(f"{found.instance}: {found.message}" + (f"; smallest: {found.file}" if found.file else ""))
-        left = f"{answer.unfinished} unfinished, {answer.refused} refused"
+            print(f"{found.instance}: {found.message}" + (f"; smallest instance: {found.file}" if found.file else ""))
+        others = f"{answer.unfinished} unfinished, {answer.refused} refused"
         print(
-            f"{answer.instances} instances, {len(selectors)} methods, {answer.runs} runs ({left}): "
+            f"{answer.instances} instances, {len(selectors)} methods, {answer.runs} runs ({others}): "
             f"{answer.optima} claimed optima and {answer.bounds} other bounds compared, "
             + (f"{len(answer.disagreements)} disagreements" if answer.disagreements else "all agree")
         )
-        print_report(drawn)
+        print_report(files)
     if answer.disagreements:
         raise typer.Exit(1)
 
@@ -174,7 +174,7 @@ def _cross_check(
 def _instances(
     files: list[Path], family: str | None, seeds: str | None, chosen: dict[str, Any], settings: list[str]
 ) -> "list[Instance]":
-    """Return the instances of all files, then those of the family."""
+    """Return the instances of all files, followed by those of the family."""
     from relocbench.instances.errors import InputError
     from relocbench.instances.generators.generate import generate_many
     from relocbench.instances.instance_source import read_all, unique
@@ -186,5 +186,5 @@ def _instances(
         found += progress(generated, total, "generating")
     elif parameters or seeds is not None:
         given = [*parameters, *(["seeds"] if seeds is not None else [])]
-        raise InputError(f"--{given[0]}", "needs --family, which it belongs to")
+        raise InputError(f"--{given[0]}", "needs --family")
     return unique(found)

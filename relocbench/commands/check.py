@@ -10,7 +10,7 @@ from relocbench.commands.options import read_seeds
 from relocbench.terminal import print_json
 
 if TYPE_CHECKING:
-    from relocbench.reports.gate.baseline_update import Renewed, Update
+    from relocbench.reports.gate.baseline_update import RenewedRecord, Update
 
 RULE = "When a change counts"
 BASELINE = "Making a baseline"
@@ -20,62 +20,63 @@ def run(
     method: Annotated[
         list[str] | None,
         typer.Option(
-            help="path/to/mine.py:function, package.module:function, a registered method, or a selector of ours; "
-            "repeatable. Default: every method of the baseline."
+            help="path/to/mine.py:function, package.module:function, a registered method, or a selector; repeatable. "
+            "Default: every method of the baseline."
         ),
     ] = None,
     baseline: Annotated[
         Path | None,
-        typer.Option(help="What methods cost before. Default: relocbench-baseline.json, or that of this project."),
+        typer.Option(help="The baseline file. Default: relocbench-baseline.json if it exists, else that of this project."),
     ] = None,
     against: Annotated[
-        str | None, typer.Option(help="Which method of the baseline to compare with. Default: the same.")
+        str | None, typer.Option(help="The method of the baseline to compare with. Default: the same method.")
     ] = None,
     instances: Annotated[
-        str | None, typer.Option(help="Which instances of the library, such as 'paper-*'. Default: those before.")
+        str | None, typer.Option(help="Instances of the library, such as 'paper-*'. Default: those of the baseline.")
     ] = None,
-    directory: Annotated[Path | None, typer.Option(help="Another library than the one of this package.")] = None,
+    directory: Annotated[Path | None, typer.Option(help="Folder of a library. Default: that of this package.")] = None,
     effect: Annotated[
         float,
         typer.Option(
-            help="Least mean rise of cost, of all instances or a group; 0.005 is 0.5 %.", rich_help_panel=RULE
+            help="Least mean increase of the cost over all instances or a group that fails; 0.005 is 0.5 %.", rich_help_panel=RULE
         ),
     ] = 0.005,
     instance_effect: Annotated[
-        float, typer.Option(help="Least rise of cost of a single instance.", rich_help_panel=RULE)
+        float, typer.Option(help="Least increase of the cost on a single instance that fails.", rich_help_panel=RULE)
     ] = 0.5,
     alpha: Annotated[
         float,
-        typer.Option(help="How often one that is no worse may fail, at most.", min=0, max=1, rich_help_panel=RULE),
+        typer.Option(help="Significance level: the largest probability of failing a method that is no worse.", min=0, max=1, rich_help_panel=RULE),
     ] = 0.05,
     update_baseline: Annotated[
         bool,
         typer.Option(
-            "--update-baseline", help="Write what methods cost now; say what changes.", rich_help_panel=BASELINE
+            "--update-baseline", help="Write the current costs to the baseline and print the changes.", rich_help_panel=BASELINE
         ),
     ] = False,
     seed: Annotated[
         str | None,
-        typer.Option(help="Seeds: 0-4 or 1,4,7. Default: those before, or 0-4.", rich_help_panel=BASELINE),
+        typer.Option(help="Seeds: 0-4 or 1,4,7. Default: those of the baseline, or 0-4.", rich_help_panel=BASELINE),
     ] = None,
     time_limit: Annotated[
         float | None,
-        typer.Option(help="Seconds for each run. Default: as before, or 60.", min=0, rich_help_panel=BASELINE),
+        typer.Option(help="Time limit of each run in seconds. Default: that of the baseline, or 60.", min=0, rich_help_panel=BASELINE),
     ] = None,
-    memory_limit: Annotated[float, typer.Option(help="GiB for each run.", min=0.25)] = 4.0,
-    jobs: Annotated[int, typer.Option(help="Runs at a time.", min=1, max=256)] = 1,
-    out: Annotated[Path, typer.Option(help="Folder for the smallest instances that show what is wrong.")] = Path(
+    memory_limit: Annotated[float, typer.Option(help="Memory limit of each run in GiB.", min=0.25)] = 4.0,
+    jobs: Annotated[int, typer.Option(help="Number of runs at the same time.", min=1, max=256)] = 1,
+    out: Annotated[Path, typer.Option(help="Folder for the smallest instances that show a failure.")] = Path(
         "check"
     ),
     shrink_seconds: Annotated[
-        float, typer.Option(help="How long to look for each of them; 0: the whole instance.", min=0)
+        float, typer.Option(help="Time in seconds to shrink each of them; 0 writes the whole instance.", min=0)
     ] = 30.0,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
-    """Tell whether heuristics got worse than they were, on the library of certified instances.
+    """Check that heuristics did not get worse, on the library of certified instances.
 
-    Paired by instance and seed. Exit 1 if the costs rose significantly and by enough to matter, over all instances, a
-    group or one instance, or if a run gave no valid assignment; docs/gate.md says what is caught how surely.
+    Costs are paired with those of the baseline by instance and seed. The exit code is 1 if the costs increased
+    significantly and by a relevant amount, over all instances, a group or one instance, or if a run gave no valid
+    assignment. docs/gate.md gives the power of the check.
 
     Example: relocbench check --method 'path/to/mine.py:my_heuristic'
 
@@ -91,9 +92,9 @@ def run(
     memory = round(memory_limit * GIB)
     if not update_baseline and (seed is not None or time_limit is not None):
         name = "--seed" if seed is not None else "--time-limit"
-        raise InputError(name, "needs --update-baseline: a check has the seeds and the time of its baseline")
+        raise InputError(name, "needs --update-baseline: a check uses the seeds and the time limit of its baseline")
     if update_baseline and against is not None:
-        raise InputError("--against", "does not go with --update-baseline")
+        raise InputError("--against", "cannot be combined with --update-baseline")
     try:
         if update_baseline:
             changed = update(
@@ -123,7 +124,7 @@ def run(
         print("relocbench: interrupted; nothing was written", file=sys.stderr)
         raise typer.Exit(130) from None
     if update_baseline:
-        _tell_update(changed, as_json)
+        _print_update(changed, as_json)
         if not changed.written:
             raise typer.Exit(1)
         return
@@ -135,11 +136,11 @@ def run(
         raise typer.Exit(1)
 
 
-def _tell_update(changed: "Update", as_json: bool) -> None:
+def _print_update(changed: "Update", as_json: bool) -> None:
     from dataclasses import asdict
 
     if as_json:
-        told = [
+        methods = [
             {
                 "method": renewed.record.method,
                 "is_new": renewed.is_new,
@@ -152,25 +153,25 @@ def _tell_update(changed: "Update", as_json: bool) -> None:
             }
             for renewed in changed.renewed
         ]
-        print_json({"baseline": str(changed.path), "written": changed.written, "methods": told})
+        print_json({"baseline": str(changed.path), "written": changed.written, "methods": methods})
         return
     for renewed in changed.renewed:
         print("\n".join(_lines(renewed)))
-    print(f"written: {changed.path}" if changed.written else f"not written, as runs failed: {changed.path}")
+    print(f"written: {changed.path}" if changed.written else f"not written, because runs failed: {changed.path}")
 
 
-def _lines(renewed: "Renewed") -> list[str]:
-    from relocbench.reports.gate.verdict import change_lines, counted, failed_lines, finding_lines
+def _lines(renewed: "RenewedRecord") -> list[str]:
+    from relocbench.reports.gate.verdict import change_counts, change_lines, failed_lines, finding_lines
 
     record = renewed.record
     lines = [f"{record.method}: {len(record.lines)} instances, {len(record.seeds)} seeds"]
     lines[0] += ", new" if renewed.is_new else ""
     if not renewed.is_new:
-        lines += [f"  only now: {', '.join(renewed.added)}"] if renewed.added else []
-        lines += [f"  no longer: {', '.join(renewed.gone)}"] if renewed.gone else []
-        lines.append(f"  {counted(renewed.changes)}")
-        moved = sorted((change for change in renewed.changes if change.change), key=lambda c: -abs(c.change))
-        if moved:
+        lines += [f"  added: {', '.join(renewed.added)}"] if renewed.added else []
+        lines += [f"  removed: {', '.join(renewed.gone)}"] if renewed.gone else []
+        lines.append(f"  {change_counts(renewed.changes)}")
+        changed = sorted((change for change in renewed.changes if change.change), key=lambda c: -abs(c.change))
+        if changed:
             lines += finding_lines([finding for finding in renewed.findings if finding.scope != "instance"])
-            lines += change_lines(moved)
+            lines += change_lines(changed)
     return lines + failed_lines(renewed.failed)

@@ -11,23 +11,23 @@ from relocbench.commands.options import People, Sites, Social, read_parameters
 
 def run(
     out: Annotated[Path, typer.Option(help="Folder for the page, its data and the runs.")] = Path("paper"),
-    seeds: Annotated[int, typer.Option(help="Replicates of each cell; intervals need 5.", min=1, max=1000)] = 5,
+    seeds: Annotated[int, typer.Option(help="Number of replicates per cell; intervals need 5.", min=1, max=1000)] = 5,
     time_limit: Annotated[
-        float, typer.Option(help="Seconds to certify each instance that the library does not hold.", min=0.1)
+        float, typer.Option(help="Time limit in seconds to certify each instance that is not in the library.", min=0.1)
     ] = 6.0,
-    jobs: Annotated[int, typer.Option(help="Runs at a time.", min=1, max=256)] = 2,
+    jobs: Annotated[int, typer.Option(help="Number of runs at the same time.", min=1, max=256)] = 2,
     set_: Annotated[
         list[str] | None,
-        typer.Option("--set", metavar="NAME=VALUE", help="Another value of a family's parameter; repeatable."),
+        typer.Option("--set", metavar="NAME=VALUE", help="Replace a parameter of the families; repeatable."),
     ] = None,
     social: Social = None,
     sites: Sites = None,
     people: People = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
-    """Redo the paper's evaluation: every figure, with certified optima, and a verdict on every claim.
+    """Repeat the paper's evaluation: every figure, with certified optima, and a verdict on every claim.
 
-    Runs that are in the folder already are not run again.
+    Runs that are already in the folder are not repeated.
 
     Example: relocbench paper --out paper
 
@@ -54,7 +54,7 @@ def run(
     if as_json:
         verdicts = [
             {
-                "claim": claim.says,
+                "claim": claim.statement,
                 "test": claim.test,
                 "verdict": claim.verdict.word,
                 "numbers": claim.verdict.numbers,
@@ -64,8 +64,8 @@ def run(
         ]
         print_json({"page": str(page), "data": str(data), "claims": verdicts, "errors": list(found.problems)})
         return
-    rows = [(str(number), claim.says, claim.verdict.word) for number, claim in enumerate(judged, start=1)]
-    print_table(f"What the paper says, on {seeds} seeds", ("#", "claim", "verdict"), rows)
+    rows = [(str(number), claim.statement, claim.verdict.word) for number, claim in enumerate(judged, start=1)]
+    print_table(f"Claims of the paper, tested with {seeds} seeds", ("#", "claim", "verdict"), rows)
     for problem in found.problems:
         print(problem)
     print(f"page: {page}\ndata: {data}")

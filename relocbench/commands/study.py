@@ -12,7 +12,8 @@ if TYPE_CHECKING:
 
 FAMILY = "Instances of families"
 SPARK = "Spark"
-# The paper's four, RELOC with the number of clusters that is best for it, and annealing with three budgets.
+# The four methods of the paper, RELOC with the number of clusters that suits the instance best, and annealing with three
+# budgets.
 METHODS = (
     "random",
     "nearest",
@@ -28,30 +29,30 @@ METHODS = (
 def run(
     instances: Annotated[
         list[Path] | None,
-        typer.Argument(help="Folders of instances, files (JSON, Parquet), or library:PATTERN. Default: see below."),
+        typer.Argument(help="Folders of instances, files (JSON, Parquet), or library:PATTERN. Default: see above."),
     ] = None,
     method: Annotated[
         list[str] | None,
-        typer.Option(help="Selectors, between commas or each with the option. Default: the paper's and annealing."),
+        typer.Option(help="Selectors, separated by commas; repeatable. Default: the paper's methods and annealing."),
     ] = None,
     out: Annotated[
-        Path, typer.Option(help="Folder for the page, its data and the runs; what is in it is not run again.")
+        Path, typer.Option(help="Folder for the page, its data and the runs. Runs that are in it are not repeated.")
     ] = Path("study"),
     seed: Annotated[str, typer.Option(help="Seeds of the methods: 3, 0-9 or 1,4,7.")] = "0-2",
-    time_limit: Annotated[float, typer.Option(help="Seconds for each run.", min=0)] = 60.0,
+    time_limit: Annotated[float, typer.Option(help="Time limit of each run in seconds.", min=0)] = 60.0,
     reference_time: Annotated[
-        float, typer.Option(help="Seconds for proving an optimum or a bound that is not in the library.", min=1)
+        float, typer.Option(help="Time limit in seconds of each proof that is not in the library.", min=1)
     ] = 12.0,
-    memory_limit: Annotated[float, typer.Option(help="GiB for each run.", min=0.25)] = 4.0,
-    jobs: Annotated[int | None, typer.Option(help="Runs at a time. Default: one a core.", min=1, max=256)] = None,
-    retry_errors: Annotated[bool, typer.Option("--retry-errors", help="Run again what ended in an error.")] = False,
+    memory_limit: Annotated[float, typer.Option(help="Memory limit of each run in GiB.", min=0.25)] = 4.0,
+    jobs: Annotated[int | None, typer.Option(help="Number of runs at the same time. Default: one per core.", min=1, max=256)] = None,
+    retry_errors: Annotated[bool, typer.Option("--retry-errors", help="Repeat runs that ended in an error.")] = False,
     family: Annotated[
         list[str] | None,
-        typer.Option(help="Which; repeatable. `relocbench families` lists them.", rich_help_panel=FAMILY),
+        typer.Option(help="The family; repeatable. `relocbench families` lists them.", rich_help_panel=FAMILY),
     ] = None,
     seeds: Annotated[
         str | None,
-        typer.Option(help="Which replicates: 3, 0-9 or 1,4,7. Default: all of the family's.", rich_help_panel=FAMILY),
+        typer.Option(help="Seeds of the instances: 3, 0-9 or 1,4,7. Default: all replicates of the family.", rich_help_panel=FAMILY),
     ] = None,
     set_: Annotated[
         list[str] | None,
@@ -65,10 +66,11 @@ def run(
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
-    """Measure how far methods are from optimal, and write a page with everything in it.
+    """Measure how far methods are above the optimum, and write a page with tables and plots.
 
-    Gaps are to the proven optimum or, where none is known, to the certified bound: from the library, else proved here.
-    Without instances: small ones of every regime, and the paper's.
+    The excess of a run is objective / reference - 1. The reference is the proven optimum or, where none is known, a
+    certified bound. It comes from the library or is proved during the study. By default, the study uses small instances
+    of every regime and those of the paper. Exit code 1 means that a run contradicts a proof or left no result.
 
     Example: relocbench study
 
@@ -91,13 +93,13 @@ def run(
     require_available(selectors)
     parameters = read_parameters({}, set_ or [])
     if family is None and (parameters or seeds is not None):
-        raise InputError("--set" if parameters else "--seeds", "needs --family, which it belongs to")
+        raise InputError("--set" if parameters else "--seeds", "needs --family")
     if master is not None and not spark:
-        raise InputError("--master", "needs --spark, which it belongs to")
+        raise InputError("--master", "needs --spark")
     found = subjects.of_files(instances or ())
     for name in family or ():
         found += subjects.of_family(name, read_seeds("--seeds", seeds), parameters)
-    found = subjects.once(found if instances or family else subjects.default())
+    found = subjects.without_duplicates(found if instances or family else subjects.default())
     design = Design(
         selectors=selectors,
         seeds=read_seeds("--seed", seed) or [0],
@@ -109,33 +111,34 @@ def run(
     )
     with resumable(out):
         done = conduct(found, design, out, command_line())
-    _tell(done, as_json)
+    _print_study(done, as_json)
     if done.wrong or done.problems:
         raise typer.Exit(1)
 
 
-def _tell(done: "Study", as_json: bool) -> None:
+def _print_study(done: "Study", as_json: bool) -> None:
     from relocbench.reports.pages.markup import plain
     from relocbench.reports.pages.method_style import name_of
     from relocbench.reports.study.excess import summaries
-    from relocbench.reports.study.page import against, lead
+    from relocbench.reports.study.page import lead, reference_counts
     from relocbench.terminal import print_json, print_table
 
-    told = summaries(done.gaps)
+    found = summaries(done.measurements)
     if as_json:
-        lines = [asdict(summary) for summary in told]
-        print_json({"page": str(done.page), "runs": len(done.gaps), "warnings": done.warnings, "summary": lines})
+        lines = [asdict(summary) for summary in found]
+        runs = len(done.measurements)
+        print_json({"page": str(done.page), "runs": runs, "warnings": done.warnings, "summary": lines})
         return
-    selectors = list(dict.fromkeys(summary.selector for summary in told))
-    means = {(summary.regime, summary.selector): f"{summary.mean:.2%}" for summary in told}
-    measured = {summary.regime: against(summary) for summary in told}
-    columns = ("regime", "against", *map(name_of, selectors))
+    selectors = list(dict.fromkeys(summary.selector for summary in found))
+    means = {(summary.regime, summary.selector): f"{summary.mean:.2%}" for summary in found}
+    references = {summary.regime: reference_counts(summary) for summary in found}
+    columns = ("regime", "reference", *map(name_of, selectors))
     rows = [
-        (regime, measured[regime], *(means.get((regime, selector), "-") for selector in selectors))
-        for regime in measured
+        (regime, references[regime], *(means.get((regime, selector), "-") for selector in selectors))
+        for regime in references
     ]
-    print_table("Mean gap to the proven optimum or the certified bound", columns, rows, columns[2:])
-    print(plain(lead(done.gaps)))
+    print_table("Mean excess over the proven optimum or the certified bound", columns, rows, columns[2:])
+    print(plain(lead(done.measurements)))
     for warning in done.warnings:
         print(plain(warning))
     print(f"report: {done.page}")

@@ -1,1 +1,1 @@
-"""The solver benchmark: what runs of methods under equal limits say of each other, as a page and a table."""
+"""The solver benchmark: a page and a table that compare the runs of methods under equal limits."""

@@ -1,38 +1,41 @@
-"""Runs in the light of each other: what is known of an instance, and which answers are wrong."""
+"""Assess runs: combine each run with the best objective and bound known of its instance, and mark wrong answers."""
 
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from relocbench.formulations.incumbent import slack
+from relocbench.instances.gap import excess, gap
 from relocbench.instances.library.library import Library
 from relocbench.runs.cross_check import Disagreement, by_instance
 from relocbench.runs.methods import METHODS
 from relocbench.runs.run_store import Row
 from relocbench.runs.sweep import group_of
 
-# How a run can end, best first. A wrong answer and a refusal are errors in the rows, and something else to a reader.
+# The ways in which a run can end, best first. The rows store wrong answers and refusals as errors; pages show them
+# separately.
 OUTCOMES = ("optimal", "feasible", "time_limit", "memory_limit", "refused", "error", "wrong")
 
+# The content hash of an instance, and a seed.
 Problem = tuple[str, int]
 
 
 @dataclass(frozen=True, eq=False)
-class Judged:
-    """A run, and what is known of its instance from everybody.
+class AssessedRun:
+    """A run, and what all runs and the library prove about its instance.
 
     Attributes
     ----------
     row
         The run.
     best
-        The least cost of homes known: of this benchmark, or of the library; None where nobody has any.
+        The least objective known, from this benchmark or the library; None if there are no homes.
     bound
-        The highest bound that is believed, of this benchmark or of the library.
+        The highest lower bound from this benchmark or the library; bounds of wrong answers are not used.
     wrong
-        Why its answer is not believed; empty if it is.
+        Why the answer of the run is wrong; empty if it is not.
     library
-        The name of the instance in the library, if it is there.
+        The name of the instance in the library; None if it is not there.
     """
 
     row: Row
@@ -43,95 +46,115 @@ class Judged:
 
     @property
     def problem(self) -> Problem:
-        """What was to be solved: an instance and a seed."""
+        """The problem: an instance and a seed."""
         return self.row.hash, self.row.seed
 
     @property
     def group(self) -> str:
-        """What its instance belongs to."""
+        """The group of the instance."""
         return group_of(self.row)
 
     @property
     def proved(self) -> bool:
-        """Whether it ended with a proof that nobody contradicts."""
+        """Whether the run proved optimality and is not a wrong answer."""
         return self.outcome == "optimal"
 
     @property
     def outcome(self) -> str:
-        """How it ended: one of ``OUTCOMES``."""
+        """How the run ended: one of ``OUTCOMES``."""
         if self.wrong:
             return "wrong"
         return "refused" if self.row.failure == "refused" else self.row.status
 
     @property
     def optimum_known(self) -> bool:
-        """Whether the best homes known are proved to be optimal, by anybody."""
+        """Whether the best known objective is proved to be optimal, here or in the library."""
         return self.best is not None and self.bound is not None and self.bound >= self.best - slack(self.best)
 
     @property
     def excess(self) -> float | None:
-        """How far its homes are above the best known, relative to these."""
-        return relative(self.row.objective, self.best)
+        """The excess of the objective over the best known objective."""
+        if self.row.objective is None or self.best is None:
+            return None
+        return excess(self.row.objective, self.best)
 
     @property
     def root_gap(self) -> float | None:
-        """How far the bound of its first relaxation is below the best homes known, relative to these."""
-        return _below(self.best, self.row.facts.get("root_bound"))
+        """The gap between the best known objective and the bound of the root relaxation."""
+        return _gap_to(self.best, self.row.facts.get("root_bound"))
 
     @property
     def final_gap(self) -> float | None:
-        """How far its last bound is below the best homes known, relative to these; None if it is not believed."""
-        return None if self.outcome in ("wrong", "error") else _below(self.best, self.row.bound)
+        """The gap between the best known objective and the final bound; None for errors and wrong answers."""
+        return None if self.outcome in ("wrong", "error") else _gap_to(self.best, self.row.bound)
 
     @property
     def seconds_or_limit(self) -> float:
-        """How long the proof took; the time limit where there is none."""
+        """The seconds to the proof, or the time limit if there is no proof."""
         return min(self.row.seconds, self.row.time_limit) if self.proved else self.row.time_limit
 
 
-def judge(rows: Sequence[Row], wrong: Sequence[Disagreement], shelf: Library | None = None) -> list[Judged]:
-    """Return the runs in the light of each other, of the library, and of the wrong answers that were found."""
-    known = {entry.instance: entry for entry in (shelf or Library()).entries.values()}
-    why = {(one.hash, one.methods[0], one.seed): one.message for one in wrong}
-    judged: dict[tuple[str, str, int], Judged] = {}
+def assess(rows: Sequence[Row], wrong: Sequence[Disagreement], library: Library | None = None) -> list[AssessedRun]:
+    """Assess runs.
+
+    Parameters
+    ----------
+    rows
+        The runs.
+    wrong
+        The wrong answers among them, from :func:`runs.cross_check.wrong_answers`.
+    library
+        The library; by default that of the package.
+
+    Returns
+    -------
+    list of AssessedRun
+        One for each row, in the same order.
+    """
+    known = {entry.instance: entry for entry in (library or Library()).entries.values()}
+    reasons = {(one.hash, one.methods[0], one.seed): one.message for one in wrong}
+    assessed: dict[tuple[str, str, int], AssessedRun] = {}
     for key, part in by_instance(rows).items():
-        costs = [row.objective for row in part if row.objective is not None]
+        objectives = [row.objective for row in part if row.objective is not None]
         bounds = [
             row.bound
             for row in part
-            if row.bound is not None and row.status != "error" and (key, row.selector, row.seed) not in why
+            if row.bound is not None and row.status != "error" and (key, row.selector, row.seed) not in reasons
         ]
         if (certified := known.get(key)) is not None:
-            costs.append(certified.objective)
+            objectives.append(certified.objective)
             bounds.append(certified.bound)
-        best, bound = min(costs, default=None), max(bounds, default=None)
+        best, bound = min(objectives, default=None), max(bounds, default=None)
         name = None if certified is None else certified.name
         for row in part:
             run = key, row.selector, row.seed
-            judged[run] = Judged(row, best, bound, why.get(run, ""), name)
-    return [judged[row.hash, row.selector, row.seed] for row in rows]
+            assessed[run] = AssessedRun(row, best, bound, reasons.get(run, ""), name)
+    return [assessed[row.hash, row.selector, row.seed] for row in rows]
 
 
-def relative(cost: float | None, best: float | None) -> float | None:
-    """Return how far a cost is above the best, relative to it."""
-    if cost is None or best is None:
-        return None
-    return 0.0 if cost <= best else (cost - best) / best if best > 0 else math.inf
+def proving_methods(runs: Sequence[AssessedRun]) -> list[str]:
+    """Return the methods that prove optima or bounds.
 
+    Parameters
+    ----------
+    runs
+        The runs of a benchmark.
 
-def can_prove(runs: Sequence[Judged]) -> list[str]:
-    """Return the methods that prove something: those registered so, and others that have claimed a bound."""
+    Returns
+    -------
+    list of str
+        Selectors of the methods that are registered as proving something, and of unregistered methods that claimed a
+        bound.
+    """
     found: dict[str, bool] = {}
     for run in runs:
         method = METHODS.get(run.row.selector.partition("[")[0])
-        told = run.row.bound is not None or run.row.status == "optimal"
+        claims = run.row.bound is not None or run.row.status == "optimal"
         found[run.row.selector] = found.get(run.row.selector, False) or (
-            told if method is None else method.proves != "nothing"
+            claims if method is None else method.proves != "nothing"
         )
     return [selector for selector, proves in found.items() if proves]
 
 
-def _below(best: float | None, bound: float | None) -> float | None:
-    if best is None or bound is None or not math.isfinite(bound):
-        return None
-    return 0.0 if bound >= best else (best - bound) / best if best > 0 else math.inf
+def _gap_to(best: float | None, bound: float | None) -> float | None:
+    return None if bound is None or not math.isfinite(bound) else gap(best, bound)

@@ -1,4 +1,4 @@
-"""What benchmarks are summed up by: shifted means, profiles, integrals over time."""
+"""The measures of a benchmark: shifted geometric means, profiles, and integrals over time."""
 
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -6,32 +6,70 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from relocbench.reports.benchmark.assessment import Judged, Problem
+from relocbench.reports.benchmark.assessment import AssessedRun, Problem
 from relocbench.runs.run_store import Row
 
+# The shift of the geometric mean, in seconds.
 SHIFT = 10.0
-# Differences between shorter times are the machine's.
+# Shorter times, in seconds, count as this: their differences are noise of the machine.
 SHORTEST = 0.01
 
+# The ascending x values and the y values of a curve.
 Curve = tuple[list[float], list[float]]
 
 
 def shifted_geometric_mean(values: Iterable[float], shift: float = SHIFT) -> float | None:
-    """Return ``exp(mean(log(value + shift))) - shift``; None of nothing."""
+    """Return the shifted geometric mean ``exp(mean(log(value + shift))) - shift``.
+
+    Parameters
+    ----------
+    values
+        Non-negative values.
+    shift
+        The shift.
+
+    Returns
+    -------
+    float or None
+        The mean; None if there are no values.
+    """
     shifted = np.log(np.array(list(values)) + shift)
     return None if not len(shifted) else max(0.0, float(np.exp(shifted.mean())) - shift)
 
 
-def solved_by_all(runs: Sequence[Judged], methods: Sequence[str]) -> set[Problem]:
-    """Return the problems that each of the methods has proved."""
+def solved_by_all(runs: Sequence[AssessedRun], methods: Sequence[str]) -> set[Problem]:
+    """Return the problems that every method has proved.
+
+    Parameters
+    ----------
+    runs
+        The runs.
+    methods
+        The selectors of the methods.
+
+    Returns
+    -------
+    set
+        The problems.
+    """
     proved = [{run.problem for run in runs if run.row.selector == method and run.proved} for method in methods]
     return set.intersection(*proved) if proved else set()
 
 
-def performance_profile(runs: Sequence[Judged], methods: Sequence[str]) -> dict[str, Curve]:
-    """Return for each method the share of problems it proved within a multiple of the fastest proof.
+def performance_profile(runs: Sequence[AssessedRun], methods: Sequence[str]) -> dict[str, Curve]:
+    """Return the performance profile of each method (Dolan and Moré, 2002).
 
-    Every problem counts, also those that nobody proved (Dolan and Moré, 2002).
+    Parameters
+    ----------
+    runs
+        The runs. Every problem counts, also those that no method proved.
+    methods
+        The selectors of the methods.
+
+    Returns
+    -------
+    dict
+        For each method, the share of problems proved within a multiple of the fastest proof.
     """
     seconds = {
         method: {
@@ -51,8 +89,21 @@ def performance_profile(runs: Sequence[Judged], methods: Sequence[str]) -> dict[
     }
 
 
-def cost_profile(runs: Sequence[Judged], methods: Sequence[str]) -> dict[str, Curve]:
-    """Return for each method the share of problems whose best known cost it came as close to as this."""
+def excess_profile(runs: Sequence[AssessedRun], methods: Sequence[str]) -> dict[str, Curve]:
+    """Return the excess profile of each method.
+
+    Parameters
+    ----------
+    runs
+        The runs.
+    methods
+        The selectors of the methods.
+
+    Returns
+    -------
+    dict
+        For each method, the share of problems with at most a given excess over the best known objective.
+    """
     problems = {run.problem for run in runs}
     return {
         method: _shares(
@@ -68,7 +119,21 @@ def _shares(values: Sequence[float], total: int) -> Curve:
 
 
 def primal_dual_gap(incumbent: float, bound: float) -> float:
-    """Return ``(incumbent - bound) / max(|incumbent|, |bound|)`` between 0 and 1; 1 while one of them is missing."""
+    """Return the primal–dual gap, which is defined at every moment of a run.
+
+    Parameters
+    ----------
+    incumbent
+        The objective of the incumbent; infinite if there is none.
+    bound
+        The lower bound; ``-inf`` if there is none.
+
+    Returns
+    -------
+    float
+        ``(incumbent - bound) / max(|incumbent|, |bound|)``, which equals :func:`instances.gap.gap` for non-negative
+        numbers, and 1 while one of the two is missing.
+    """
     if not (math.isfinite(incumbent) and math.isfinite(bound)):
         return 1.0
     if incumbent <= bound:
@@ -79,37 +144,80 @@ def primal_dual_gap(incumbent: float, bound: float) -> float:
 
 
 @dataclass(frozen=True)
-class Course:
-    """How a run went: from each of the ascending ``seconds`` on, the incumbent and the bound it had."""
+class Trajectory:
+    """The incumbent and the bound of a run over time, as step functions.
+
+    Attributes
+    ----------
+    seconds
+        Ascending times.
+    incumbent, bound
+        The objective of the incumbent and the lower bound from each of these times on.
+    """
 
     seconds: list[float]
     incumbent: list[float]
     bound: list[float]
 
     def gaps(self, gap: Callable[[float, float], float]) -> Curve:
-        """Return a gap of incumbent and bound as a step function that begins with 1 at 0 s."""
-        found = [gap(cost, bound) for cost, bound in zip(self.incumbent, self.bound, strict=True)]
+        """Return a gap over time.
+
+        Parameters
+        ----------
+        gap
+            A function of the incumbent and the bound.
+
+        Returns
+        -------
+        Curve
+            A step function that starts with 1 at 0 s.
+        """
+        found = [gap(objective, bound) for objective, bound in zip(self.incumbent, self.bound, strict=True)]
         return [0.0, *self.seconds], [1.0, *found]
 
 
-def course(row: Row) -> Course:
-    """Return the incumbents and bounds of a run over time, each only ever better, up to the time limit."""
+def trajectory(row: Row) -> Trajectory:
+    """Return the incumbents and bounds of a run over time.
+
+    Parameters
+    ----------
+    row
+        The run.
+
+    Returns
+    -------
+    Trajectory
+        Both never get worse over time. It ends with the verified result, at the time limit at the latest.
+    """
     last = (row.seconds, _or(row.objective, math.inf), _or(row.bound, -math.inf))
     points = sorted([*row.trace, last], key=lambda point: point[0])
     seconds, incumbents, bounds = [], [], []
     incumbent, bound = math.inf, -math.inf
-    for second, cost, claimed in points:
-        # Nan compares false: it is passed over.
-        incumbent = cost if cost < incumbent else incumbent
+    for second, objective, claimed in points:
+        # Comparisons with nan are false, so nan is skipped.
+        incumbent = objective if objective < incumbent else incumbent
         bound = claimed if claimed > bound else bound
         seconds.append(min(max(second, 0.0), row.time_limit))
         incumbents.append(incumbent)
         bounds.append(bound)
-    return Course(seconds, incumbents, bounds)
+    return Trajectory(seconds, incumbents, bounds)
 
 
 def integral(curve: Curve, horizon: float) -> float:
-    """Return the integral of a step function from 0 to the horizon."""
+    """Return the integral of a step function.
+
+    Parameters
+    ----------
+    curve
+        The step function; its first time is 0.
+    horizon
+        The end of the integral.
+
+    Returns
+    -------
+    float
+        The integral from 0 to the horizon.
+    """
     seconds, values = curve
     ends = [*seconds[1:], horizon]
     return math.fsum(
@@ -118,54 +226,137 @@ def integral(curve: Curve, horizon: float) -> float:
     )
 
 
-def gap_curve(run: Judged) -> Curve:
-    """Return the primal–dual gap of a run over time; 1 throughout where its answer is wrong or an error."""
+def gap_curve(run: AssessedRun) -> Curve:
+    """Return the primal–dual gap of a run over time.
+
+    Parameters
+    ----------
+    run
+        The run.
+
+    Returns
+    -------
+    Curve
+        A step function. It is 1 throughout for wrong answers, errors and refusals.
+    """
     if run.outcome in ("wrong", "error", "refused"):
         return [0.0], [1.0]
-    return course(run.row).gaps(primal_dual_gap)
+    return trajectory(run.row).gaps(primal_dual_gap)
 
 
-def primal_dual_integral(run: Judged) -> float:
-    """Return the integral of the primal–dual gap over the time limit, in seconds."""
+def primal_dual_integral(run: AssessedRun) -> float:
+    """Return the primal–dual integral of a run.
+
+    Parameters
+    ----------
+    run
+        The run.
+
+    Returns
+    -------
+    float
+        The integral of the primal–dual gap over the time limit, in seconds.
+    """
     return integral(gap_curve(run), run.row.time_limit)
 
 
-def primal_integral(run: Judged) -> float | None:
-    """Return the integral of the incumbent's gap to the best cost known over the time limit, in seconds."""
+def primal_integral(run: AssessedRun) -> float | None:
+    """Return the primal integral of a run.
+
+    Parameters
+    ----------
+    run
+        The run.
+
+    Returns
+    -------
+    float or None
+        The integral of the gap between incumbent and best known objective over the time limit, in seconds; None if no
+        homes are known.
+    """
     if run.best is None:
         return None
     best = run.best
-    return integral(course(run.row).gaps(lambda cost, _: primal_dual_gap(cost, best)), run.row.time_limit)
+    gaps = trajectory(run.row).gaps(lambda objective, _: primal_dual_gap(objective, best))
+    return integral(gaps, run.row.time_limit)
 
 
 def mean_curve(curves: Sequence[Curve], horizon: float, points: int = 160) -> Curve:
-    """Return the mean of step functions, at moments that lie evenly on a logarithmic scale up to the horizon."""
-    moments = np.geomspace(SHORTEST, max(horizon, 2 * SHORTEST), points)
+    """Return the mean of step functions.
+
+    Parameters
+    ----------
+    curves
+        The step functions.
+    horizon
+        The last time.
+    points
+        The number of times, evenly spaced on a logarithmic scale.
+
+    Returns
+    -------
+    Curve
+        The times and the mean values.
+    """
+    times = np.geomspace(SHORTEST, max(horizon, 2 * SHORTEST), points)
     total = np.zeros(points)
     for seconds, values in curves:
-        total += np.array(values)[np.searchsorted(seconds, moments, side="right") - 1]
-    return moments.tolist(), (total / max(len(curves), 1)).tolist()
+        total += np.array(values)[np.searchsorted(seconds, times, side="right") - 1]
+    return times.tolist(), (total / max(len(curves), 1)).tolist()
 
 
 def mean(values: Iterable[float | None]) -> float | None:
-    """Return the mean of what is there."""
+    """Return the mean of the finite values.
+
+    Parameters
+    ----------
+    values
+        Values, some of which may be missing or infinite.
+
+    Returns
+    -------
+    float or None
+        The mean; None if there is no finite value.
+    """
     found = [value for value in values if value is not None and math.isfinite(value)]
     return math.fsum(found) / len(found) if found else None
 
 
 def median(values: Iterable[float | None]) -> float | None:
-    """Return the median of what is there."""
+    """Return the median of the values that are not missing.
+
+    Parameters
+    ----------
+    values
+        Values, some of which may be missing.
+
+    Returns
+    -------
+    float or None
+        The median; None if all values are missing.
+    """
     found = [value for value in values if value is not None]
     return float(np.median(found)) if found else None
 
 
-def counts(runs: Sequence[Judged]) -> Mapping[str, int]:
-    """Return how many runs ended how."""
+def outcome_counts(runs: Sequence[AssessedRun]) -> Mapping[str, int]:
+    """Count the outcomes of runs.
+
+    Parameters
+    ----------
+    runs
+        The runs.
+
+    Returns
+    -------
+    Mapping
+        The number of runs for each outcome that occurs.
+    """
     found: dict[str, int] = {}
     for run in runs:
         found[run.outcome] = found.get(run.outcome, 0) + 1
     return found
 
 
-def _or(value: float | None, instead: float) -> float:
-    return instead if value is None else value
+def _or(value: float | None, default: float) -> float:
+    return default if value is None else value

@@ -5,24 +5,24 @@ from collections.abc import Mapping, Sequence
 
 import plotly.graph_objects as go
 
-from relocbench.reports.benchmark.assessment import OUTCOMES, Judged
+from relocbench.reports.benchmark.assessment import OUTCOMES, AssessedRun
 from relocbench.reports.benchmark.measures import (
     SHORTEST,
     Curve,
-    cost_profile,
-    counts,
-    course,
+    excess_profile,
     gap_curve,
     mean_curve,
+    outcome_counts,
     performance_profile,
+    trajectory,
 )
 from relocbench.reports.benchmark.rerun_command import command_of
 from relocbench.reports.pages.figures import figure, line, points
-from relocbench.reports.pages.method_style import REFERENCE, Look, name_of
+from relocbench.reports.pages.method_style import REFERENCE, Style, name_of
 
 OUTCOME_NAMES = {
     "optimal": "proved optimal",
-    "feasible": "homes, no proof",
+    "feasible": "homes without a proof",
     "time_limit": "at the time limit",
     "memory_limit": "at the memory limit",
     "refused": "refused",
@@ -33,14 +33,29 @@ OUTCOME_COLOURS = dict(
     zip(OUTCOMES, ("#2f9e77", "#3b8bd0", "#e0a83b", "#c2703d", "#9aa3ad", "#5f6872", "#d9455f"), strict=True)
 )
 
-# On a logarithmic axis, nothing above the best is drawn as this.
+# A logarithmic axis shows every smaller excess, 0 included, at this value.
 LEAST_EXCESS = 1e-4
 
-Looks = Mapping[str, Look]
+Styles = Mapping[str, Style]
 
 
-def time_profile(runs: Sequence[Judged], methods: Sequence[str], looks: Looks) -> go.Figure:
-    """Draw the performance profile by time to proof."""
+def time_profile(runs: Sequence[AssessedRun], methods: Sequence[str], styles: Styles) -> go.Figure:
+    """Plot the performance profile of the time to proof.
+
+    Parameters
+    ----------
+    runs
+        The runs.
+    methods
+        The selectors of the methods.
+    styles
+        The style of each method.
+
+    Returns
+    -------
+    go.Figure
+        The plot.
+    """
     plot = figure(
         x="times the fastest proof",
         y="share of problems proved",
@@ -49,36 +64,51 @@ def time_profile(runs: Sequence[Judged], methods: Sequence[str], looks: Looks) -
         yaxis_tickformat=".0%",
     )
     curves = performance_profile(runs, methods)
-    _profile(plot, curves, looks, 1.0, 10.0)
+    _profile(plot, curves, styles, 1.0, 10.0)
     return plot
 
 
-def cost_curves(runs: Sequence[Judged], methods: Sequence[str], looks: Looks) -> go.Figure:
-    """Draw the share of problems against how far above the best known cost a method may be."""
+def excess_curves(runs: Sequence[AssessedRun], methods: Sequence[str], styles: Styles) -> go.Figure:
+    """Plot the share of problems against the excess over the best known objective.
+
+    Parameters
+    ----------
+    runs
+        The runs.
+    methods
+        The selectors of the methods.
+    styles
+        The style of each method.
+
+    Returns
+    -------
+    go.Figure
+        The plot.
+    """
     plot = figure(
-        x="cost above the best known, at most",
-        y="share of problems",
+        x="excess over the best known objective",
+        y="share of problems with at most this excess",
         xaxis_type="log",
         xaxis_dtick=1,
         xaxis_tickformat="~%",
         yaxis_tickformat=".0%",
     )
     curves = {
-        method: ([max(x, LEAST_EXCESS) for x in xs], ys) for method, (xs, ys) in cost_profile(runs, methods).items()
+        method: ([max(x, LEAST_EXCESS) for x in xs], ys) for method, (xs, ys) in excess_profile(runs, methods).items()
     }
-    _profile(plot, curves, looks, LEAST_EXCESS, 0.01)
+    _profile(plot, curves, styles, LEAST_EXCESS, 0.01)
     return plot
 
 
-def _profile(plot: go.Figure, curves: Mapping[str, Curve], looks: Looks, start: float, least: float) -> None:
-    """Add step functions that go on to the right end of the plot."""
+def _profile(plot: go.Figure, curves: Mapping[str, Curve], styles: Styles, start: float, least: float) -> None:
+    """Add step functions, extended to the right end of the plot."""
     end = max([least, *(x for xs, _ in curves.values() for x in xs)]) * 1.08
     for method, (xs, ys) in curves.items():
         last = ys[-1] if ys else 0.0
         plot.add_trace(
             line(
                 name_of(method),
-                looks[method],
+                styles[method],
                 x=[start, *xs, end],
                 y=[0.0, *ys, last],
                 mode="lines",
@@ -89,26 +119,43 @@ def _profile(plot: go.Figure, curves: Mapping[str, Curve], looks: Looks, start: 
     plot.update_layout(yaxis_range=[-0.02, 1.04], xaxis_range=[math.log10(start) - 0.02, math.log10(end)])
 
 
-def cactus(runs: Sequence[Judged], methods: Sequence[str], looks: Looks, limit: float) -> go.Figure:
-    """Draw how long a method takes for each further problem, its fastest proofs first."""
+def cactus(runs: Sequence[AssessedRun], methods: Sequence[str], styles: Styles, limit: float) -> go.Figure:
+    """Plot the time to proof of each method, its fastest proofs first.
+
+    Parameters
+    ----------
+    runs
+        The runs.
+    methods
+        The selectors of the methods.
+    styles
+        The style of each method.
+    limit
+        The time limit in seconds.
+
+    Returns
+    -------
+    go.Figure
+        The plot.
+    """
     plot = figure(
-        x="problems proved", y="seconds for the last of them", yaxis_type="log", yaxis_dtick=1, xaxis_rangemode="tozero"
+        x="problems proved", y="seconds to the slowest of these proofs", yaxis_type="log", yaxis_dtick=1, xaxis_rangemode="tozero"
     )
     for method in methods:
-        mine = sorted(
+        own = sorted(
             (run for run in runs if run.row.selector == method and run.proved), key=lambda run: run.row.seconds
         )
-        told = points(
-            [f"{name_of(method)}\n{run.row.instance}: {run.row.seconds:.3g} s" for run in mine],
-            list(map(command_of, mine)),
+        data = points(
+            [f"{name_of(method)}\n{run.row.instance}: {run.row.seconds:.3g} s" for run in own],
+            list(map(command_of, own)),
         )
         plot.add_trace(
             line(
                 name_of(method),
-                looks[method],
-                x=list(range(1, len(mine) + 1)),
-                y=[max(run.row.seconds, SHORTEST) for run in mine],
-                **told,
+                styles[method],
+                x=list(range(1, len(own) + 1)),
+                y=[max(run.row.seconds, SHORTEST) for run in own],
+                **data,
             )
         )
     if limit > SHORTEST:
@@ -116,8 +163,25 @@ def cactus(runs: Sequence[Judged], methods: Sequence[str], looks: Looks, limit: 
     return plot
 
 
-def gaps_over_time(runs: Sequence[Judged], methods: Sequence[str], looks: Looks, limit: float) -> go.Figure:
-    """Draw the mean primal–dual gap over time."""
+def gaps_over_time(runs: Sequence[AssessedRun], methods: Sequence[str], styles: Styles, limit: float) -> go.Figure:
+    """Plot the mean primal–dual gap over time.
+
+    Parameters
+    ----------
+    runs
+        The runs.
+    methods
+        The selectors of the methods.
+    styles
+        The style of each method.
+    limit
+        The time limit in seconds.
+
+    Returns
+    -------
+    go.Figure
+        The plot.
+    """
     plot = figure(
         x="seconds",
         y="mean primal–dual gap",
@@ -128,51 +192,64 @@ def gaps_over_time(runs: Sequence[Judged], methods: Sequence[str], looks: Looks,
     )
     for method in methods:
         seconds, gaps = mean_curve([gap_curve(run) for run in runs if run.row.selector == method], limit)
-        said = f"{name_of(method)}: %{{y:.1%}} after %{{x:.3g}} s<extra></extra>"
+        hover = f"{name_of(method)}: %{{y:.1%}} after %{{x:.3g}} s<extra></extra>"
         plot.add_trace(
-            line(name_of(method), looks[method], x=seconds, y=gaps, mode="lines", line_shape="hv", hovertemplate=said)
+            line(name_of(method), styles[method], x=seconds, y=gaps, mode="lines", line_shape="hv", hovertemplate=hover)
         )
     return plot
 
 
-def one_race(runs: Sequence[Judged], looks: Looks) -> go.Figure:
-    """Draw incumbents (thick lines) and bounds (thin ones) of all methods on one problem."""
+def one_problem(runs: Sequence[AssessedRun], styles: Styles) -> go.Figure:
+    """Plot the incumbents (thick lines) and bounds (thin lines) of all methods on one problem.
+
+    Parameters
+    ----------
+    runs
+        The runs on the problem.
+    styles
+        The style of each method.
+
+    Returns
+    -------
+    go.Figure
+        The plot.
+    """
     limit, best = runs[0].row.time_limit, runs[0].best
     plot = figure(x="seconds", y="ΣD, ms", height=340, xaxis_type="log", xaxis_dtick=1)
     firsts: list[float] = []
     lasts: list[float] = []
     for run in runs:
-        went = course(run.row)
-        look, name = looks[run.row.selector], name_of(run.row.selector)
-        seconds = [max(second, SHORTEST) for second in went.seconds]
+        course = trajectory(run.row)
+        style, name = styles[run.row.selector], name_of(run.row.selector)
+        seconds = [max(second, SHORTEST) for second in course.seconds]
         end = limit if run.outcome in ("time_limit", "memory_limit", "feasible") else seconds[-1]
-        for what, values, style in (
-            ("homes", went.incumbent, {"width": 2.8}),
-            ("bound", went.bound, {"width": 1.2}),
+        for label, values, stroke in (
+            ("incumbent", course.incumbent, {"width": 2.8}),
+            ("bound", course.bound, {"width": 1.2}),
         ):
-            shown = [(x, y) for x, y in zip(seconds, values, strict=True) if math.isfinite(y)]
-            if not shown:
+            steps = [(x, y) for x, y in zip(seconds, values, strict=True) if math.isfinite(y)]
+            if not steps:
                 continue
-            firsts.append(shown[0][1])
-            lasts.append(shown[-1][1])
-            shown.append((max(end, shown[-1][0]), shown[-1][1]))
+            firsts.append(steps[0][1])
+            lasts.append(steps[-1][1])
+            steps.append((max(end, steps[-1][0]), steps[-1][1]))
             plot.add_trace(
                 line(
                     name,
-                    look,
-                    x=[x for x, _ in shown],
-                    y=[y for _, y in shown],
+                    style,
+                    x=[x for x, _ in steps],
+                    y=[y for _, y in steps],
                     mode="lines",
                     line_shape="hv",
-                    line=style,
-                    showlegend=what == "homes",
-                    hovertemplate=f"{name}, {what}: %{{y:.6g}} after %{{x:.3g}} s<extra></extra>",
+                    line=stroke,
+                    showlegend=label == "incumbent",
+                    hovertemplate=f"{name}, {label}: %{{y:.6g}} after %{{x:.3g}} s<extra></extra>",
                 )
             )
     if best is not None:
         plot.add_hline(y=best, line={"color": REFERENCE, "width": 1})
-        # What everything ended with is in the picture, what it began with only if that is not far off: very weak
-        # bounds and very poor homes would press the rest into one line.
+        # The axis contains all final values. It contains first values only if they are not far away, because very weak
+        # bounds and very poor incumbents would compress all lines into one.
         ends = [best, *(end for end in lasts if end > 0)]
         low = min(*ends, max(0.6 * best, min(firsts, default=best)))
         high = max(*ends, min(1.6 * best, max(firsts, default=best)))
@@ -182,8 +259,21 @@ def one_race(runs: Sequence[Judged], looks: Looks) -> go.Figure:
     return plot
 
 
-def outcomes(runs: Sequence[Judged], methods: Sequence[str]) -> go.Figure:
-    """Draw how the runs of each method ended."""
+def outcomes(runs: Sequence[AssessedRun], methods: Sequence[str]) -> go.Figure:
+    """Plot how the runs of each method ended.
+
+    Parameters
+    ----------
+    runs
+        The runs.
+    methods
+        The selectors of the methods.
+
+    Returns
+    -------
+    go.Figure
+        The plot.
+    """
     names = [name_of(method) for method in methods]
     plot = figure(
         x="runs",
@@ -194,7 +284,7 @@ def outcomes(runs: Sequence[Judged], methods: Sequence[str]) -> go.Figure:
         yaxis_showgrid=False,
         legend_traceorder="normal",
     )
-    found = [counts([run for run in runs if run.row.selector == method]) for method in methods]
+    found = [outcome_counts([run for run in runs if run.row.selector == method]) for method in methods]
     for outcome in OUTCOMES:
         numbers = [one.get(outcome, 0) for one in found]
         if any(numbers):
@@ -216,30 +306,45 @@ def outcomes(runs: Sequence[Judged], methods: Sequence[str]) -> go.Figure:
     return plot
 
 
-def root_gaps(runs: Sequence[Judged], methods: Sequence[str], looks: Looks) -> go.Figure:
-    """Draw how far each first relaxation is below the best known cost."""
+def root_gaps(runs: Sequence[AssessedRun], methods: Sequence[str], styles: Styles) -> go.Figure:
+    """Plot the root gap of each method on each problem.
+
+    Parameters
+    ----------
+    runs
+        The runs.
+    methods
+        The selectors of the methods.
+    styles
+        The style of each method.
+
+    Returns
+    -------
+    go.Figure
+        The plot.
+    """
     plot = figure(
-        x="gap of the root bound to the best cost known", y="", height=110 + 40 * len(methods), xaxis_tickformat="~%",
+        x="gap between the best known objective and the root bound", y="", height=110 + 40 * len(methods), xaxis_tickformat="~%",
         yaxis_autorange="reversed", xaxis_rangemode="tozero", showlegend=False,
     )  # fmt: skip
     for method in methods:
-        mine = [run for run in runs if run.row.selector == method and run.root_gap is not None]
-        told = points(
-            [f"{name_of(method)}\n{run.row.instance}: {run.root_gap:.2%}" for run in mine], list(map(command_of, mine))
+        own = [run for run in runs if run.row.selector == method and run.root_gap is not None]
+        data = points(
+            [f"{name_of(method)}\n{run.row.instance}: {run.root_gap:.2%}" for run in own], list(map(command_of, own))
         )
         plot.add_trace(
             go.Box(
                 orientation="h",
                 name=name_of(method),
-                x=[run.root_gap for run in mine],
+                x=[run.root_gap for run in own],
                 boxpoints="all",
                 jitter=0.5,
                 pointpos=0,
-                marker={"color": looks[method].colour, "size": 5, "opacity": 0.7},
-                line={"color": looks[method].colour, "width": 1.5},
+                marker={"color": styles[method].colour, "size": 5, "opacity": 0.7},
+                line={"color": styles[method].colour, "width": 1.5},
                 fillcolor="rgba(0,0,0,0)",
                 hoveron="points",
-                **told,
+                **data,
             )
         )
     return plot

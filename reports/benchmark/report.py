@@ -1,4 +1,4 @@
-"""What ``relocbench bench`` ends in: a Parquet file, and a page where pages can be made."""
+"""The report of ``relocbench bench``: a Parquet file, and a page if the packages for pages are installed."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -6,26 +6,26 @@ from pathlib import Path
 
 from relocbench.instances.errors import InputError
 from relocbench.instances.library.library import Library
-from relocbench.reports.benchmark.assessment import Judged, judge
-from relocbench.reports.benchmark.rows_file import write_table
+from relocbench.reports.benchmark.assessment import AssessedRun, assess
+from relocbench.reports.benchmark.rows_file import write_rows
 from relocbench.reports.pages.requirements import require
 from relocbench.runs.cross_check import Disagreement
 from relocbench.runs.run_store import Row
 
-# Below the runs and their logs, so that all can be moved together.
+# The report is below the folder of the runs and logs, so that all can be moved together.
 FOLDER = "report"
 
 
 @dataclass(frozen=True)
-class Drawn:
-    """What was written.
+class WrittenReport:
+    """The files of a report.
 
     Attributes
     ----------
     data, page
-        The Parquet file, and the page; None where there is none.
+        The Parquet file, and the page; None if there is no page.
     missing
-        Why there is no page.
+        Why there is no page; None if there is one.
     """
 
     data: Path
@@ -33,7 +33,9 @@ class Drawn:
     missing: str | None = None
 
 
-def draw(rows: Sequence[Row], store: Path, *, command: str, wrong: Sequence[Disagreement], note: str = "") -> Drawn:
+def write_report(
+    rows: Sequence[Row], store: Path, *, command: str, wrong: Sequence[Disagreement], note: str = ""
+) -> WrittenReport:
     """Write ``report/rows.parquet`` and ``report/report.html`` into the folder of the runs.
 
     Parameters
@@ -41,28 +43,33 @@ def draw(rows: Sequence[Row], store: Path, *, command: str, wrong: Sequence[Disa
     rows
         The runs, at least one, all under the same limits.
     store
-        The folder they and their logs are in.
+        The folder of the runs and their logs.
     command
-        What was called.
+        The command that made the runs.
     wrong
         The wrong answers among them.
     note
-        What else has to be known to read the times.
+        A remark that readers need to interpret the times.
+
+    Returns
+    -------
+    WrittenReport
+        The files.
     """
-    shelf = Library()
-    runs = judge(rows, wrong, shelf)
-    data = write_table(runs, store / FOLDER / "rows.parquet")
+    library = Library()
+    runs = assess(rows, wrong, library)
+    data = write_rows(runs, store / FOLDER / "rows.parquet")
     try:
         require()
     except InputError as error:
-        return Drawn(data, None, str(error))
+        return WrittenReport(data, None, str(error))
     from relocbench.reports.benchmark.page import page_of
     from relocbench.reports.benchmark.results import Results
 
-    def link(run: Judged) -> str | None:
+    def link(run: AssessedRun) -> str | None:
         log = run.row.log
         return f"../{log}" if log is not None and (store / log).is_file() else None
 
-    facts = {"library": f"version {shelf.version}"}
+    facts = {"library": f"version {library.version}"}
     page = page_of(Results(runs, wrong), link, command=command, facts=facts, note=note)
-    return Drawn(data, page.write(store / FOLDER / "report.html"))
+    return WrittenReport(data, page.write(store / FOLDER / "report.html"))

@@ -1,4 +1,4 @@
-"""The benchmark as one Parquet file: the rows of the runs, and what was made of each."""
+"""The benchmark as one Parquet file: the rows of the runs with their assessment."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -7,18 +7,31 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from relocbench.instances.files.atomic_write import written_whole
-from relocbench.reports.benchmark.assessment import Judged
+from relocbench.reports.benchmark.assessment import AssessedRun
 from relocbench.reports.benchmark.measures import primal_dual_integral, primal_integral
 from relocbench.runs.run_store import table_of
 
-# What models and searches say of their size; columns of their own, as a map is tedious to query.
+# These facts about models and searches get columns of their own, because a map column is hard to query.
 FACTS = ("variables", "constraints", "binaries", "nodes", "root_bound")
 
 
-def write_table(runs: Sequence[Judged], path: Path) -> Path:
-    """Write a row for each run and return where."""
+def write_rows(runs: Sequence[AssessedRun], path: Path) -> Path:
+    """Write one row per run as Parquet, completely or not at all.
+
+    Parameters
+    ----------
+    runs
+        The runs.
+    path
+        The file.
+
+    Returns
+    -------
+    Path
+        The file.
+    """
     table = table_of([run.row for run in runs])
-    more: dict[str, pa.Array] = {
+    columns: dict[str, pa.Array] = {
         "group": pa.array([run.group for run in runs], pa.string()),
         "library": pa.array([run.library for run in runs], pa.string()),
         "outcome": pa.array([run.outcome for run in runs], pa.string()),
@@ -31,8 +44,8 @@ def write_table(runs: Sequence[Judged], path: Path) -> Path:
         "primal_dual_integral": pa.array([primal_dual_integral(run) for run in runs], pa.float64()),
         "primal_integral": pa.array([primal_integral(run) for run in runs], pa.float64()),
     }
-    more |= {name: pa.array([run.row.facts.get(name) for run in runs], pa.float64()) for name in FACTS}
-    for name, column in more.items():
+    columns |= {name: pa.array([run.row.facts.get(name) for run in runs], pa.float64()) for name in FACTS}
+    for name, column in columns.items():
         table = table.append_column(name, column)
     with written_whole(path) as temporary:
         pq.write_table(table, temporary, compression="zstd")

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Sequence
 
-from relocbench.reports.benchmark.assessment import Judged
+from relocbench.reports.benchmark.assessment import AssessedRun
 from relocbench.reports.benchmark.measures import (
     SHIFT,
     mean,
@@ -12,97 +12,146 @@ from relocbench.reports.benchmark.measures import (
     shifted_geometric_mean,
 )
 from relocbench.reports.benchmark.plots import OUTCOME_NAMES
-from relocbench.reports.benchmark.results import Results, several
+from relocbench.reports.benchmark.results import Results, counted
 from relocbench.reports.pages.tables import Cell, Column, Table, Value
 from relocbench.runs.isolation.supervisor import GIB
 
-# So many runs are listed; all are in the Parquet file.
+# The page lists at most this many runs; the Parquet file has all.
 MOST_LISTED = 1000
+# The facts that describe the size of a model and of its search.
 SIZES = ("variables", "constraints", "binaries", "nodes")
 TONES = {"optimal": "good", "wrong": "bad", "error": "bad"}
 
-TIME = Column("SGM time", ".3g", f"shifted geometric mean, shift {SHIFT:g} s; without a proof the limit counts")
-EXCESS = Column("above best", ".2%", "its cost above the best cost known, mean over the problems it has homes for")
-GAP = Column("gap left", ".2%", "its cost against its own bound, mean over what it has not proved")
+TIME = Column("SGM time", ".3g", f"shifted geometric mean, shift {SHIFT:g} s; a run without a proof counts as the limit")
+EXCESS = Column("excess", ".2%", "over the best known objective, mean over the problems with homes")
+GAP = Column("gap", ".2%", "between its objective and its own bound, mean over the runs without a proof")
 
 
 def summary(results: Results) -> Table:
-    """Return a line a method."""
+    """Return the table with one row per method.
+
+    Parameters
+    ----------
+    results
+        The benchmark.
+
+    Returns
+    -------
+    Table
+        The table.
+    """
     columns = [
         Column("method"),
         Column("proved", "d"),
         TIME,
-        Column("SGM all", ".3g", "the same over the problems that every proving method has proved"),
+        Column("SGM all", ".3g", "the same over the problems that all proving methods have proved"),
         Column("PD int.", ".3g", "primal–dual integral over the time limit, mean, s"),
-        Column("P int.", ".3g", "primal integral: of the cost alone, against the best cost known, mean, s"),
+        Column("P int.", ".3g", "primal integral: incumbent against the best known objective, mean, s"),
         EXCESS,
         GAP,
-        Column("MiB", ".0f", "the most memory of a run"),
+        Column("MiB", ".0f", "largest memory use of a run"),
     ]
     rows: list[list[Value]] = []
     for method in results.methods:
-        mine = results.of(method)
+        own = results.of(method)
         proofs: list[Value] = [None] * 4
         if method in results.provers:
             proofs = [
-                sum(run.proved for run in mine),
-                _time(mine),
+                sum(run.proved for run in own),
+                _time(own),
                 _time(results.of(method, results.common)),
-                mean(map(primal_dual_integral, mine)),
+                mean(map(primal_dual_integral, own)),
             ]
-        costs = [mean(map(primal_integral, mine)), mean(run.excess for run in mine), _gap(mine)]
-        rows.append([Cell.of_method(method), *proofs, *costs, max(run.row.peak_memory for run in mine) / 2**20])
+        quality = [mean(map(primal_integral, own)), mean(run.excess for run in own), _gap(own)]
+        rows.append([Cell.of_method(method), *proofs, *quality, max(run.row.peak_memory for run in own) / 2**20])
     return Table(
         columns,
         rows,
-        f"Of {several(len(results.problems), 'problem')}. `SGM time`: shifted geometric mean of the seconds to the "
-        f"proof (shift {SHIFT:g} s), where a run without one counts as {results.time_limit:g} s; `SGM all`: the same "
-        f"over the {several(len(results.common), 'problem')} that every method that can prove has proved. `PD int.` "
-        "and `P int.`: primal–dual and primal integral in seconds, means; small is fast and good. `above best`: mean "
-        "cost relative to the best known; `gap left`: to the method's own bound, where it proved nothing; `MiB`: the "
-        "most memory a run took.",
+        f"{counted(len(results.problems), 'problem')}. `proved`: problems with a proof of optimality. `SGM time`: shifted "
+        f"geometric mean of the seconds to the proof (shift {SHIFT:g} s); a run without a proof counts as "
+        f"{results.time_limit:g} s. `SGM all`: the same over the {counted(len(results.common), 'problem')} that all "
+        "proving methods have proved. `PD int.` and `P int.`: mean primal–dual and primal integral in seconds; smaller "
+        "is better. `excess`: mean excess over the best known objective. `gap`: mean gap to the method's own bound, "
+        "over the runs without a proof. `MiB`: the largest memory use of a run.",
     )
 
 
 def groups(results: Results) -> Table:
-    """Return a line for each method on each group of instances."""
-    parts: dict[tuple[str, str], list[Judged]] = {}
+    """Return the table with one row per group of instances and method.
+
+    Parameters
+    ----------
+    results
+        The benchmark.
+
+    Returns
+    -------
+    Table
+        The table.
+    """
+    parts: dict[tuple[str, str], list[AssessedRun]] = {}
     for run in results.runs:
         parts.setdefault((run.group, run.row.selector), []).append(run)
     rows: list[list[Value]] = []
-    for (group, method), mine in parts.items():
+    for (group, method), own in parts.items():
         proves = method in results.provers
-        proofs = [sum(run.proved for run in mine), _time(mine)] if proves else [None, None]
-        excess = mean(run.excess for run in mine)
-        rows.append([group, Cell.of_method(method), len(mine), *proofs, excess, _gap(mine)])
+        proofs = [sum(run.proved for run in own), _time(own)] if proves else [None, None]
+        excess = mean(run.excess for run in own)
+        rows.append([group, Cell.of_method(method), len(own), *proofs, excess, _gap(own)])
     columns = [Column("instances"), Column("method"), Column("problems", "d"), Column("proved", "d"), TIME, EXCESS, GAP]
     return Table(columns, rows, "The columns are those of the first table.")
 
 
 def models(results: Results, methods: Sequence[str]) -> Table:
-    """Return a line a method with what it says of its model and search."""
+    """Return the table with one row per method that describes its model and search.
+
+    Parameters
+    ----------
+    results
+        The benchmark.
+    methods
+        The selectors of the methods.
+
+    Returns
+    -------
+    Table
+        The table.
+    """
     columns = [
         Column("method"),
         *(Column(name, ",.0f", "median") for name in SIZES),
-        Column("root gap", ".2%", "of the root bound to the best cost known, mean"),
-        Column("final gap", ".2%", "of the last bound to the best cost known, mean"),
+        Column("root gap", ".2%", "mean gap between the best known objective and the root bound"),
+        Column("final gap", ".2%", "mean gap between the best known objective and the final bound"),
     ]
     rows: list[list[Value]] = []
     for method in methods:
-        mine = results.of(method)
-        sizes = [median(run.row.facts.get(name) for run in mine) for name in SIZES]
-        gaps = [mean(run.root_gap for run in mine), mean(run.final_gap for run in mine)]
+        own = results.of(method)
+        sizes = [median(run.row.facts.get(name) for run in own) for name in SIZES]
+        gaps = [mean(run.root_gap for run in own), mean(run.final_gap for run in own)]
         rows.append([Cell.of_method(method), *sizes, *gaps])
     return Table(
         columns,
         rows,
-        "Sizes and nodes are medians over the problems, gaps are means, relative to the best cost known. A dash: the "
-        "method has no such thing, or does not say.",
+        "Sizes and nodes are medians over the problems. Gaps are means; they are relative to the best known objective. "
+        "A dash means that the method does not report the value.",
     )
 
 
-def listing(results: Results, link: Callable[[Judged], str | None]) -> Table:
-    """Return a line a run; ``link`` says where its log is."""
+def listing(results: Results, link: Callable[[AssessedRun], str | None]) -> Table:
+    """Return the table with one row per run.
+
+    Parameters
+    ----------
+    results
+        The benchmark.
+    link
+        A function that returns the address of the log of a run, or None if there is no log.
+
+    Returns
+    -------
+    Table
+        The table; wrong answers and errors come first.
+    """
     columns = [
         Column("instance"),
         Column("method"),
@@ -110,37 +159,51 @@ def listing(results: Results, link: Callable[[Judged], str | None]) -> Table:
         Column("ended"),
         Column("ΣD", ".8g"),
         Column("bound", ".8g"),
-        Column("gap", ".2%"),
-        Column("above best", ".2%"),
+        Column("gap", ".2%", "between ΣD and the bound of the run"),
+        Column("excess", ".2%", "over the best known objective"),
         Column("seconds", ".3g"),
         Column("MiB", ".0f"),
         Column("log"),
     ]
-    shown = worst_first(results.runs)[:MOST_LISTED]
+    listed = worst_first(results.runs)[:MOST_LISTED]
     rows: list[list[Value]] = []
-    for run in shown:
+    for run in listed:
         row, log = run.row, link(run)
         ended = Cell(OUTCOME_NAMES[run.outcome], tone=TONES.get(run.outcome))
         numbers = [row.objective, row.bound, row.gap, run.excess, row.seconds, row.peak_memory / 2**20]
         name = row.instance or row.hash[:12]
         file = None if log is None else Cell("log", href=log)
         rows.append([name, Cell.of_method(row.selector), row.seed, ended, *numbers, file])
-    left = len(results.runs) - len(rows)
-    all_ = f"All runs but {left}, which are in rows.parquet" if left else "All runs"
-    most = f"{results.memory_limit / GIB:g} GiB"
+    omitted = len(results.runs) - len(rows)
+    which = f"All runs except {omitted}, which are in rows.parquet" if omitted else "All runs"
+    limit = f"{results.memory_limit / GIB:g} GiB"
     return Table(
-        columns, rows, f"{all_}. ΣD and bound in ms, the gap is to the run's own bound; memory at most {most}."
+        columns,
+        rows,
+        f"{which}. ΣD and bound are in ms. The gap is to the bound of the run itself, the excess is over the best known "
+        f"objective. The memory limit is {limit}.",
     )
 
 
-def worst_first(runs: Sequence[Judged]) -> list[Judged]:
-    """Return the runs, those with a wrong answer or an error first."""
+def worst_first(runs: Sequence[AssessedRun]) -> list[AssessedRun]:
+    """Sort runs so that wrong answers come first and errors second.
+
+    Parameters
+    ----------
+    runs
+        The runs.
+
+    Returns
+    -------
+    list of AssessedRun
+        The runs; otherwise in the same order.
+    """
     return sorted(runs, key=lambda run: (run.outcome != "wrong", run.outcome != "error"))
 
 
-def _time(runs: Sequence[Judged]) -> float | None:
+def _time(runs: Sequence[AssessedRun]) -> float | None:
     return shifted_geometric_mean(run.seconds_or_limit for run in runs)
 
 
-def _gap(runs: Sequence[Judged]) -> float | None:
+def _gap(runs: Sequence[AssessedRun]) -> float | None:
     return mean(run.row.gap for run in runs if run.outcome in ("feasible", "time_limit", "memory_limit"))

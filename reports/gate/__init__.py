@@ -1,1 +1,1 @@
-"""The gate: whether a heuristic got worse than it was, on instances whose optimum is known or enclosed."""
+"""The gate: check that a heuristic did not get worse, on instances whose optimum is known or bounded."""

@@ -1,4 +1,4 @@
-"""The committed file that says what methods cost before, by instance and seed."""
+"""The baseline: a committed file with the costs of methods by instance and seed."""
 
 import json
 from collections.abc import Mapping
@@ -11,14 +11,15 @@ from relocbench.instances.files.atomic_write import written_whole
 from relocbench.instances.files.json_fields import Fields, read_object
 
 FORMAT = "relocbench-baseline/1"
-# The methods of this project; where people keep theirs, unless they say otherwise.
+# The baseline of the methods of this project.
 SHIPPED = Path(__file__).parent / "baseline.json"
+# The default file for other methods, in the current folder.
 USUAL = Path("relocbench-baseline.json")
 
 
 @dataclass(frozen=True)
 class Line:
-    """What a method found on an instance.
+    """The costs of a method on one instance.
 
     Attributes
     ----------
@@ -27,7 +28,7 @@ class Line:
     costs
         ``ΣD``, one for each seed of the record.
     home
-        The homes of the first seed, which a smaller instance that shows a regression is measured by.
+        The homes of the first seed. A smallest instance that shows a regression is compared with them.
     """
 
     instance: str
@@ -37,24 +38,24 @@ class Line:
 
 @dataclass(frozen=True)
 class Record:
-    """What a method found, under which conditions.
+    """The costs of a method, and the conditions under which they were measured.
 
     Attributes
     ----------
     method
-        Its selector, as text.
+        The selector, as text.
     seeds
-        Those of the costs, in their order.
+        The seeds of the costs, in the same order.
     time_limit
-        Seconds that each run had.
+        The time limit of each run in seconds.
     pattern
-        Which instances of the library it is meant to hold.
+        The pattern of the names of the instances in the library.
     library
-        Version of the library.
+        The version of the library.
     made
-        Versions of what it was made with.
+        The versions of the packages that made the costs.
     lines
-        By the name of the instance.
+        The costs by the name of the instance.
     """
 
     method: str
@@ -68,21 +69,61 @@ class Record:
 
 @dataclass(frozen=True)
 class Baseline:
-    """Records by the name of their method."""
+    """The content of a baseline file.
+
+    Attributes
+    ----------
+    records
+        The records by the selector of their method.
+    """
 
     records: Mapping[str, Record]
 
     def record(self, method: str, path: Path) -> Record:
-        """Return the record of a method, or say what to do about it."""
+        """Return the record of a method.
+
+        Parameters
+        ----------
+        method
+            The selector.
+        path
+            The file of the baseline, for the error message.
+
+        Returns
+        -------
+        Record
+            The record.
+
+        Raises
+        ------
+        InputError
+            If the baseline has no record of the method.
+        """
         if method not in self.records:
-            there = ", ".join(self.records) or "none"
-            problem = f"has no costs of {method}; --update-baseline adds them, --against takes one of: {there}"
+            known = ", ".join(self.records) or "none"
+            problem = f"has no costs of {method}; --update-baseline adds them, --against accepts one of: {known}"
             raise InputError(str(path), problem)
         return self.records[method]
 
 
 def read_baseline(path: Path) -> Baseline:
-    """Read a baseline file (``.json``, ``.json.gz``)."""
+    """Read a baseline file.
+
+    Parameters
+    ----------
+    path
+        The file (``.json`` or ``.json.gz``).
+
+    Returns
+    -------
+    Baseline
+        The baseline.
+
+    Raises
+    ------
+    InputError
+        If the file cannot be read or a field is wrong.
+    """
     try:
         whole = read_object(path, FORMAT, ("format", "methods"))
         records = [_read_record(value, f"methods[{i}]") for i, value in enumerate(whole.entries("methods"))]
@@ -95,7 +136,15 @@ def read_baseline(path: Path) -> Baseline:
 
 
 def write_baseline(baseline: Baseline, path: Path) -> None:
-    """Write a baseline, an instance a line, so that version control shows what changed."""
+    """Write a baseline with one line per instance, so that version control shows the changes by instance.
+
+    Parameters
+    ----------
+    baseline
+        The baseline.
+    path
+        The file.
+    """
     parts = ",\n".join(map(_record_text, baseline.records.values()))
     with written_whole(path) as temporary:
         temporary.write_text(f'{{"format": "{FORMAT}", "methods": [\n{parts}]}}\n', encoding="utf-8")
@@ -115,9 +164,9 @@ def _record_text(record: Record) -> str:
 
 
 def _line_text(name: str, line: Line) -> str:
-    told: dict[str, Any] = {"name": name, "instance": line.instance, "costs": line.costs}
+    fields: dict[str, Any] = {"name": name, "instance": line.instance, "costs": line.costs}
     home = json.dumps(line.home, separators=(",", ":"))
-    return f'{json.dumps(told, ensure_ascii=False)[:-1]}, "home": {home}}}'
+    return f'{json.dumps(fields, ensure_ascii=False)[:-1]}, "home": {home}}}'
 
 
 def _read_record(value: object, label: str) -> Record:

@@ -1,4 +1,4 @@
-"""Make a baseline, or make it anew, and say what changes."""
+"""Create or update a baseline, and report the changes."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -8,35 +8,36 @@ from relocbench.instances.errors import InputError
 from relocbench.instances.instance import Instance
 from relocbench.instances.library.library import FOLDER, Library
 from relocbench.reports.gate.baseline import USUAL, Baseline, Line, Record, read_baseline, write_baseline
-from relocbench.reports.gate.check import Wanted, changes_of, listed, paired
+from relocbench.reports.gate.check import Method, changes_of, paired, selectors_of
 from relocbench.reports.gate.comparison import Finding, compare
-from relocbench.reports.gate.measurement import Failed, Job, Measured, measure
+from relocbench.reports.gate.measurement import FailedRun, Job, MethodRuns, measure
 from relocbench.reports.gate.verdict import Change
 from relocbench.runs.isolation.supervisor import MEMORY_LIMIT
 from relocbench.runs.selectors import Selector, as_selector
 
+# The conditions of a new record: seeds, and the time limit of each run in seconds.
 SEEDS = (0, 1, 2, 3, 4)
 TIME_LIMIT = 60.0
-# What of all versions can change a result.
+# The packages whose version can change a result.
 VERSIONS = ("relocbench", "python", "numpy", "numba", "scikit-learn")
 
 
 @dataclass(frozen=True)
-class Renewed:
-    """A record that was made anew.
+class RenewedRecord:
+    """A record that replaces an earlier one.
 
     Attributes
     ----------
     record
-        The new one.
+        The new record.
     is_new
-        Whether there was none before.
+        Whether there was no earlier record.
     added, gone
-        Names of instances that only the new, or only the old one has.
+        The names of instances that only the new record has, and that only the earlier record has.
     findings, changes
-        What changes on the instances and seeds that both have.
+        The comparison on the instances and seeds that both have.
     failed
-        Runs without a valid assignment.
+        The runs without a valid assignment.
     """
 
     record: Record
@@ -45,20 +46,30 @@ class Renewed:
     gone: tuple[str, ...]
     findings: tuple[Finding, ...]
     changes: tuple[Change, ...]
-    failed: tuple[Failed, ...]
+    failed: tuple[FailedRun, ...]
 
 
 @dataclass(frozen=True)
 class Update:
-    """Records that were made anew, and whether they are in the file: not if any run of them failed."""
+    """The result of an update.
+
+    Attributes
+    ----------
+    path
+        The file of the baseline.
+    renewed
+        The new records.
+    written
+        Whether the file was written. It is not written if a run failed.
+    """
 
     path: Path
-    renewed: tuple[Renewed, ...]
+    renewed: tuple[RenewedRecord, ...]
     written: bool
 
 
 def update(
-    method: Wanted | Sequence[Wanted] | None = None,
+    method: Method | Sequence[Method] | None = None,
     *,
     baseline: str | Path | None = None,
     instances: str | None = None,
@@ -68,41 +79,51 @@ def update(
     memory_limit: int = MEMORY_LIMIT,
     jobs: int = 1,
 ) -> Update:
-    """Run methods and write what they cost into a baseline.
+    """Run methods and write their costs to a baseline.
 
     Parameters
     ----------
     method
-        As in :func:`reports.gate.check.check`; every method of the baseline if not given.
+        As in :func:`reports.gate.check.check`; by default every method of the baseline.
     baseline
-        The file; ``relocbench-baseline.json`` by default. It is made if it is not there.
+        The file; ``relocbench-baseline.json`` by default. It is created if it does not exist.
     instances, seeds, time_limit
-        A pattern, seeds of the method and seconds for each run; by default what they were before, and for a new method
-        all instances, seeds 0 to 4 and a minute.
+        A pattern, the seeds of the methods and the time limit in seconds; by default those of the earlier record, and
+        for a new method all instances, seeds 0 to 4 and 60 s.
     library, memory_limit, jobs
         As in :func:`reports.gate.check.check`.
+
+    Returns
+    -------
+    Update
+        The new records.
+
+    Raises
+    ------
+    InputError
+        If there is no method, or if the pattern selects no instance.
     """
     path = Path(baseline) if baseline is not None else USUAL
     old = read_baseline(path) if path.exists() else Baseline({})
-    selectors = listed(method) or [as_selector(name) for name in old.records]
+    selectors = selectors_of(method) or [as_selector(name) for name in old.records]
     if not selectors:
         raise InputError(str(path), "expected a baseline with methods in it, or --method")
-    shelf = Library(library)
+    opened = Library(library)
     conditions = [
-        _conditions(selector, old.records.get(str(selector)), shelf, instances, seeds, time_limit)
+        _conditions(selector, old.records.get(str(selector)), opened, instances, seeds, time_limit)
         for selector in selectors
     ]
-    at_hand: dict[str, Instance] = {}
+    loaded: dict[str, Instance] = {}
     for record in conditions:
-        for name in _names(shelf, record.pattern):
-            at_hand.setdefault(name, shelf.read(name))
+        for name in _names(opened, record.pattern):
+            loaded.setdefault(name, opened.read(name))
     work = [
-        Job(selector, {name: at_hand[name] for name in shelf.names(record.pattern)}, record.seeds, record.time_limit)
+        Job(selector, {name: loaded[name] for name in opened.names(record.pattern)}, record.seeds, record.time_limit)
         for selector, record in zip(selectors, conditions, strict=True)
     ]
-    measured = measure(work, shelf, memory_limit=memory_limit, processes=jobs)
+    measured = measure(work, opened, memory_limit=memory_limit, processes=jobs)
     renewed = [
-        _renewed(record, found, old.records.get(record.method), shelf)
+        _renewed_record(record, found, old.records.get(record.method), opened)
         for record, found in zip(conditions, measured, strict=True)
     ]
     written = not any(found.failed for found in renewed)
@@ -114,55 +135,55 @@ def update(
 def _conditions(
     selector: Selector,
     before: Record | None,
-    shelf: Library,
+    library: Library,
     pattern: str | None,
     seeds: Sequence[int] | None,
     time_limit: float | None,
 ) -> Record:
-    """Return a record without costs: what was asked for, otherwise as it was before."""
+    """Return a record without costs; conditions that are not given are those of the earlier record."""
     usual = before or Record("", SEEDS, TIME_LIMIT, "*", 0, {}, {})
     return Record(
         method=str(selector),
         seeds=tuple(seeds or usual.seeds),
         time_limit=usual.time_limit if time_limit is None else time_limit,
         pattern=pattern or usual.pattern,
-        library=shelf.version,
+        library=library.version,
         made={},
         lines={},
     )
 
 
-def _names(shelf: Library, pattern: str) -> list[str]:
-    if not (names := shelf.names(pattern)):
+def _names(library: Library, pattern: str) -> list[str]:
+    if not (names := library.names(pattern)):
         raise InputError("instances", f"expected a pattern of names in the library, got {pattern!r}")
     return names
 
 
-def _renewed(conditions: Record, measured: Measured, before: Record | None, shelf: Library) -> Renewed:
+def _renewed_record(conditions: Record, measured: MethodRuns, before: Record | None, library: Library) -> RenewedRecord:
     record = _record(conditions, measured)
     old = before.lines if before else {}
-    # An instance that has changed under its name is another one.
+    # Instances are the same only if their content is, not just their name.
     same = {name for name, line in record.lines.items() if name in old and old[name].instance == line.instance}
     pairs = {name: pair for name, pair in paired(before, measured).items() if name in same} if before else {}
     findings = compare({record.method: pairs})
-    return Renewed(
+    return RenewedRecord(
         record=record,
         is_new=before is None,
         added=tuple(name for name in measured.rows if name not in same),
         gone=tuple(name for name in old if name not in same),
         findings=tuple(findings),
-        changes=tuple(changes_of(record.method, findings, pairs, shelf)),
+        changes=tuple(changes_of(record.method, findings, pairs, library)),
         failed=measured.failed,
     )
 
 
-def _record(conditions: Record, measured: Measured) -> Record:
+def _record(conditions: Record, measured: MethodRuns) -> Record:
     rows = [row for part in measured.rows.values() for row in part]
     lines = {
         name: Line(
             part[0].hash, tuple(row.objective for row in part if row.objective is not None), tuple(part[0].home or ())
         )
-        for name, part in measured.whole.items()
+        for name, part in measured.complete.items()
     }
     made = {name: rows[0].versions[name] for name in VERSIONS if name in rows[0].versions}
     return replace(conditions, made=made, lines=lines)

@@ -1,4 +1,4 @@
-"""Check methods against the baseline: run them, compare, and show the smallest instance of what is wrong."""
+"""Check methods against the baseline: run them, compare the costs, and shrink the instances that show a failure."""
 
 import fnmatch
 import math
@@ -15,23 +15,34 @@ from relocbench.instances.instance_source import write_instance
 from relocbench.instances.library.library import FOLDER, Library
 from relocbench.reports.gate.baseline import SHIPPED, USUAL, Record, read_baseline
 from relocbench.reports.gate.comparison import Finding, Pairs, Rule, compare, group_of
-from relocbench.reports.gate.measurement import Failed, Job, Measured, measure
-from relocbench.reports.gate.shrink_failure import Smallest, smallest_failure, smallest_regression
-from relocbench.reports.gate.verdict import Change, Shown, Subject, Verdict
+from relocbench.reports.gate.measurement import FailedRun, Job, MethodRuns, measure
+from relocbench.reports.gate.shrink_failure import SmallestInstance, smallest_failure, smallest_regression
+from relocbench.reports.gate.verdict import Change, WrittenInstance, Subject, Verdict
 from relocbench.runs.isolation.supervisor import MEMORY_LIMIT
 from relocbench.runs.selectors import Selector, as_selector
 from relocbench.runs.sweep import Limits
 
-Wanted = str | Callable[..., Any]
-# What a method without a baseline of its own is compared with: the paper's heuristic.
+# A selector, or the function itself.
+Method = str | Callable[..., Any]
+# A method without a record in the shipped baseline is compared with the paper's heuristic.
 STANDARD = "reloc"
-# So many instances are tried for one that shows a regression by itself.
+# At most this many instances are tried to find one that shows a regression with a single seed.
 MOST_TRIALS = 5
 
 
 @dataclass(frozen=True)
 class Case:
-    """A method, the record it is compared with, and the instances."""
+    """A method to check.
+
+    Attributes
+    ----------
+    selector
+        The method.
+    record
+        The record of the baseline that it is compared with.
+    instances
+        The instances by their names in the library.
+    """
 
     selector: Selector
     record: Record
@@ -44,7 +55,7 @@ class Case:
 
 
 def check(
-    method: Wanted | Sequence[Wanted] | None = None,
+    method: Method | Sequence[Method] | None = None,
     *,
     baseline: str | Path | None = None,
     against: str | None = None,
@@ -56,42 +67,53 @@ def check(
     out: str | Path | None = None,
     shrink_seconds: float = 30.0,
 ) -> Verdict:
-    """Tell whether methods got worse than a baseline says they were.
+    """Check that methods did not get worse than a baseline.
 
     Parameters
     ----------
     method
-        As in :func:`runs.selectors.as_selector`, one or several; every method of the baseline if not given.
+        One or several methods, as in :func:`runs.selectors.as_selector`; by default every method of the baseline.
     baseline
-        The file; by default ``relocbench-baseline.json`` where that is, otherwise the one of this project.
+        The file; by default ``relocbench-baseline.json`` if it exists, otherwise the baseline of this project.
     against
-        The method of the baseline to compare with; by default the same.
+        The method of the baseline to compare with; by default the same method.
     instances
-        A pattern such as ``paper-*``: fewer instances than the baseline has.
+        A pattern such as ``paper-*`` that selects instances of the baseline.
     library
-        The folder the instances are in.
+        The folder of the library.
     rule
-        When a change counts.
+        The rule that decides when a method fails.
     memory_limit, jobs
-        Bytes for each process, and how many at a time. Seeds and time limits are those of the baseline.
+        The memory limit of each process in bytes, and the number of processes at the same time. Seeds and time limits
+        are those of the baseline.
     out
-        Folder for the smallest instances that show what is wrong; without one they are not looked for.
+        The folder for the smallest instances that show a failure; without it, instances are not shrunk.
     shrink_seconds
-        How long to look for each.
+        The time for shrinking each of them.
+
+    Returns
+    -------
+    Verdict
+        The result.
+
+    Raises
+    ------
+    InputError
+        If the baseline or a method cannot be found, or if the pattern selects no instance.
 
     Examples
     --------
     In a test: ``relocbench.check("mine.py:my_heuristic", baseline="baseline.json").assert_passed()``.
     """
     rule = rule or Rule()
-    shelf = Library(library)
-    path = located(baseline)
-    cases, notes = _cases(listed(method), path, baseline is None and path == SHIPPED, against, instances, shelf)
+    opened = Library(library)
+    path = baseline_path(baseline)
+    cases, notes = _cases(selectors_of(method), path, baseline is None and path == SHIPPED, against, instances, opened)
     work = [Job(case.selector, case.instances, case.record.seeds, case.record.time_limit) for case in cases]
-    measured = measure(work, shelf, memory_limit=memory_limit, processes=jobs)
+    measured = measure(work, opened, memory_limit=memory_limit, processes=jobs)
     pairs = {case.method: paired(case.record, found) for case, found in zip(cases, measured, strict=True)}
     findings = compare(pairs, rule)
-    smallest: list[Shown] = []
+    smallest: list[WrittenInstance] = []
     if out is not None:
         for case, found in zip(cases, measured, strict=True):
             limits = Limits(case.record.time_limit, memory_limit)
@@ -105,30 +127,65 @@ def check(
         baseline="the baseline of this project" if path == SHIPPED else str(path),
         rule=rule,
         findings=tuple(findings),
-        changes=tuple(change for name, found in pairs.items() for change in changes_of(name, findings, found, shelf)),
+        changes=tuple(change for name, found in pairs.items() for change in changes_of(name, findings, found, opened)),
         failed=tuple(run for found in measured for run in found.failed),
         smallest=tuple(smallest),
         notes=tuple(notes),
     )
 
 
-def located(baseline: str | Path | None) -> Path:
-    """Return the file a baseline is in, if nobody says otherwise."""
+def baseline_path(baseline: str | Path | None) -> Path:
+    """Return the file of the baseline.
+
+    Parameters
+    ----------
+    baseline
+        The file that a user gave, if any.
+
+    Returns
+    -------
+    Path
+        This file, or the default one.
+    """
     if baseline is not None:
         return Path(baseline)
     return USUAL if USUAL.exists() else SHIPPED
 
 
-def listed(method: Wanted | Sequence[Wanted] | None) -> list[Selector]:
-    """Return the methods that are meant, each once."""
-    wanted = [] if method is None else [method] if isinstance(method, str) or callable(method) else method
-    return list({str(selector): selector for selector in map(as_selector, wanted)}.values())
+def selectors_of(method: Method | Sequence[Method] | None) -> list[Selector]:
+    """Return the selectors of methods.
+
+    Parameters
+    ----------
+    method
+        One method, several, or None.
+
+    Returns
+    -------
+    list of Selector
+        The selectors without duplicates.
+    """
+    methods = [] if method is None else [method] if isinstance(method, str) or callable(method) else method
+    return list({str(selector): selector for selector in map(as_selector, methods)}.values())
 
 
-def paired(record: Record, measured: Measured) -> dict[str, Pairs]:
-    """Put the costs of a record beside those of the same instances and seeds now."""
+def paired(record: Record, measured: MethodRuns) -> dict[str, Pairs]:
+    """Pair the costs of a record with the current costs on the same instances and seeds.
+
+    Parameters
+    ----------
+    record
+        The record of the baseline.
+    measured
+        The current runs. Instances with a failed run are left out.
+
+    Returns
+    -------
+    dict
+        The pairs by the name of the instance.
+    """
     pairs = {}
-    for name, rows in measured.whole.items():
+    for name, rows in measured.complete.items():
         if name not in record.lines:
             continue
         before = dict(zip(record.seeds, record.lines[name].costs, strict=True))
@@ -138,23 +195,40 @@ def paired(record: Record, measured: Measured) -> dict[str, Pairs]:
     return pairs
 
 
-def changes_of(method: str, findings: Sequence[Finding], pairs: dict[str, Pairs], shelf: Library) -> Iterator[Change]:
-    """Tell of each instance what it cost and costs, beside what is proved of it."""
+def changes_of(method: str, findings: Sequence[Finding], pairs: dict[str, Pairs], library: Library) -> Iterator[Change]:
+    """Return the change on each instance, with the proved bound of the instance.
+
+    Parameters
+    ----------
+    method
+        The selector.
+    findings
+        The findings of all methods.
+    pairs
+        The costs of this method by the name of the instance.
+    library
+        The library.
+
+    Yields
+    ------
+    Change
+        One for each instance.
+    """
     for finding in findings:
         if finding.method == method and finding.scope == "instance":
-            pair, entry = pairs[finding.name], shelf.entry(finding.name)
+            pair, entry = pairs[finding.name], library.entry(finding.name)
             before, now = math.fsum(pair.before) / len(pair.before), math.fsum(pair.now) / len(pair.now)
             optimal = entry.status == "optimal"
             yield Change(method, finding.name, before, now, finding.change, entry.bound, optimal)
 
 
 def _cases(
-    selectors: list[Selector], path: Path, by_default: bool, against: str | None, pattern: str, shelf: Library
+    selectors: list[Selector], path: Path, by_default: bool, against: str | None, pattern: str, library: Library
 ) -> tuple[list[Case], list[str]]:
     baseline = read_baseline(path)
     notes = []
     cases = []
-    at_hand: dict[str, Instance] = {}
+    loaded: dict[str, Instance] = {}
     for selector in selectors or [as_selector(name) for name in baseline.records]:
         name = against or str(selector)
         if by_default and against is None and name not in baseline.records:
@@ -167,33 +241,33 @@ def _cases(
         if not names:
             raise InputError("instances", f"expected a pattern of instances that {path.name} has, got {pattern!r}")
         for found in names:
-            if found not in at_hand:
-                at_hand[found] = _instance(shelf, found, record, path)
-        cases.append(Case(selector, record, {found: at_hand[found] for found in names}))
+            if found not in loaded:
+                loaded[found] = _instance(library, found, record, path)
+        cases.append(Case(selector, record, {found: loaded[found] for found in names}))
     if not cases:
         raise InputError(str(path), "has no methods; --method and --update-baseline add one")
     return cases, notes
 
 
-def _instance(shelf: Library, name: str, record: Record, path: Path) -> Instance:
-    known = name in shelf.entries
-    if not known or shelf.entry(name).instance != record.lines[name].instance:
-        what = "another instance of that name" if known else "no such instance"
-        raise InputError(f"{path}: {name}", f"the library has {what}; --update-baseline makes the baseline anew")
-    return shelf.read(name)
+def _instance(library: Library, name: str, record: Record, path: Path) -> Instance:
+    known = name in library.entries
+    if not known or library.entry(name).instance != record.lines[name].instance:
+        found = "another instance of that name" if known else "no such instance"
+        raise InputError(f"{path}: {name}", f"the library has {found}; --update-baseline replaces the baseline")
+    return library.read(name)
 
 
 def _smallest(
     case: Case,
-    measured: Measured,
+    measured: MethodRuns,
     worse: list[Finding],
     pairs: dict[str, Pairs],
     rule: Rule,
     limits: Limits,
     seconds: float,
-) -> Iterator[tuple[str, Smallest]]:
-    """Look for a small instance of each kind of failure, and of the regression; give the instance it comes from."""
-    kinds: dict[str, Failed] = {}
+) -> Iterator[tuple[str, SmallestInstance]]:
+    """Yield a smallest instance for each kind of failure and for the regression, with the name of its origin."""
+    kinds: dict[str, FailedRun] = {}
     for run in sorted(measured.failed, key=lambda run: case.instances[run.instance].n_clients):
         kinds.setdefault(run.kind, run)
     for kind, run in kinds.items():
@@ -210,33 +284,33 @@ def _smallest(
 
 
 def _suspects(case: Case, worse: list[Finding], pairs: dict[str, Pairs], rule: Rule) -> list[str]:
-    """Return the instances that are worse with the seed whose homes are known, the small ones first."""
+    """Return the instances that are worse with the first seed, whose homes the baseline has; small ones come first."""
     scopes = {(finding.scope, finding.name) for finding in worse}
-    meant = [
+    chosen = [
         name
         for name, pair in pairs.items()
         if scopes & {("all", "all"), ("group", group_of(name)), ("instance", name)}
         and pair.now[0] >= pair.before[0] * (1 + rule.effect)
     ]
-    return sorted(meant, key=lambda name: case.instances[name].n_clients)
+    return sorted(chosen, key=lambda name: case.instances[name].n_clients)
 
 
-def _write(small: Smallest, method: str, origin: str, folder: Path) -> Shown:
+def _write(small: SmallestInstance, method: str, origin: str, folder: Path) -> WrittenInstance:
     stem = re.sub(r"[^\w.-]+", "_", f"{method}-{small.instance.name}").strip("_")[:150]
-    file, beside = folder / f"{stem}.json", None
+    file, homes = folder / f"{stem}.json", None
     write_instance(small.instance, file)
     if small.home is not None and small.before is not None:
-        beside = folder / f"{stem}.before.json"
+        homes = folder / f"{stem}.before.json"
         stored = StoredSolution(
             small.instance.hash, f"baseline of {method}", 0, "feasible", small.home, small.before, None
         )
-        write_solution(stored, beside)
-    return Shown(
+        write_solution(stored, homes)
+    return WrittenInstance(
         method=method,
         instance=origin,
         clients=small.instance.n_clients,
         servers=small.instance.n_servers,
         says=small.says,
         file=str(file),
-        before=str(beside) if beside else None,
+        before=str(homes) if homes else None,
     )

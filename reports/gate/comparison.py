@@ -1,14 +1,14 @@
-"""Whether costs got worse: by more than chance makes them, and by enough to matter.
+"""Decide whether costs increased significantly and by a relevant amount.
 
-The change on an instance is the mean over the seeds of ``ln(now / before)``, a run and the one of the baseline with the
-same seed being a pair; a logarithm, so that twice as much and half as much weigh the same. What is asked, each by a
-one-sided t-test:
+The change on an instance is the mean over the seeds of ``ln(now / before)``, where a run is paired with the run of the
+baseline that has the same seed. With the logarithm, a cost that doubles and a cost that halves have the same weight. The
+following hypotheses are tested, each with a one-sided t-test:
 
-- of all instances together and of each group: is the mean change above 0? The instances are the sample, since a
-  change that is neither good nor bad helps on some and harms on others.
-- of each instance: is its change above 0? The seeds are the sample.
+- For all instances together and for each group: the mean change is above 0. The instances are the sample, because a
+  neutral change of a method improves some instances and worsens others.
+- For each instance: its change is above 0. The seeds are the sample.
 
-All these questions, of all methods of a check, share one error rate (Holm). What nothing has changed in is not asked.
+Holm's method corrects for the number of hypotheses of all methods of a check. Samples without any change are not tested.
 """
 
 import math
@@ -20,26 +20,26 @@ import numpy as np
 from scipy.special import stdtr
 
 Scope = Literal["all", "group", "instance"]
-# Costs closer than this are the same: sums may be rounded otherwise on another machine.
+# Costs with a smaller relative difference count as equal, because another machine may round sums differently.
 SAME = 1e-9
-# Keeps the ratio of a cost to one that is 0 finite.
+# Costs are at least this in ratios, so that a cost of 0 gives a finite ratio.
 LEAST_COST = 1e-9
 
 
 @dataclass(frozen=True)
 class Rule:
-    """When a change counts.
+    """The rule that decides when a method fails.
 
     Attributes
     ----------
     alpha
-        How often a method that is no worse may fail, by chance, at most.
+        The significance level: the largest probability of failing a method that is no worse.
     effect
-        The least mean change of all instances, or of a group, that fails: 0.005 is half a percent.
+        The least mean change over all instances, or over a group, that fails; 0.005 is 0.5 %.
     instance_effect
-        The same for a single instance; larger, since trading one instance for another is what good changes do too.
+        The same for a single instance. It is larger, because good changes of a method also worsen single instances.
     fewest
-        Instances in a group, or seeds of an instance, that a test needs.
+        The least number of instances in a group, or of seeds of an instance, for a test.
     """
 
     alpha: float = 0.05
@@ -50,14 +50,20 @@ class Rule:
 
 @dataclass(frozen=True)
 class Pairs:
-    """Costs of a method on an instance, before and now, seed by seed."""
+    """The costs of a method on an instance.
+
+    Attributes
+    ----------
+    before, now
+        The costs in the baseline and now, one for each seed.
+    """
 
     before: Sequence[float]
     now: Sequence[float]
 
     @property
     def changes(self) -> list[float]:
-        """Logarithms of now to before, exactly 0 where both are the same but for rounding."""
+        """The values of ``ln(now / before)``; exactly 0 where the two differ only by rounding."""
         ratios = [
             math.log(max(now, LEAST_COST) / max(before, LEAST_COST))
             for before, now in zip(self.before, self.now, strict=True)
@@ -67,21 +73,20 @@ class Pairs:
 
 @dataclass(frozen=True)
 class Finding:
-    """The answer to one question.
+    """The result of one test.
 
     Attributes
     ----------
     method, scope, name
-        Of which method, and of what: ``all``, a ``group`` or an ``instance``, by its name.
+        The method, and what was tested: ``all`` instances, a ``group`` or an ``instance``, with its name.
     size
-        How many instances, or seeds of an instance.
+        The sample size: the number of instances, or of seeds of an instance.
     change
-        By how much the costs went up: the geometric mean of now to before, minus 1.
+        The increase of the cost: the geometric mean of now / before, minus 1.
     p
-        How likely a method that is no worse is to look this bad, corrected for the number of questions; None where
-        there were too few to test.
+        The p-value, corrected for the number of tests; None if the sample was too small or without change.
     worse
-        Whether the method fails because of it.
+        Whether the method fails because of this test.
     """
 
     method: str
@@ -94,13 +99,13 @@ class Finding:
 
 
 @dataclass(frozen=True)
-class _Question:
+class _Hypothesis:
     method: str
     scope: Scope
     name: str
     sample: Sequence[float] = field(repr=False)
 
-    def answer(self, rule: Rule, p: float | None) -> Finding:
+    def finding(self, rule: Rule, p: float | None) -> Finding:
         change = math.expm1(float(np.mean(self.sample)))
         enough = rule.instance_effect if self.scope == "instance" else rule.effect
         worse = p is not None and p <= rule.alpha and change >= enough - SAME
@@ -108,32 +113,43 @@ class _Question:
 
 
 def group_of(name: str) -> str:
-    """Return the group an instance belongs to: the first word of its name."""
+    """Return the group of an instance.
+
+    Parameters
+    ----------
+    name
+        The name of the instance.
+
+    Returns
+    -------
+    str
+        The first word of the name.
+    """
     return name.partition("-")[0]
 
 
 def compare(costs: Mapping[str, Mapping[str, Pairs]], rule: Rule | None = None) -> list[Finding]:
-    """Compare the costs of methods with those before.
+    """Compare the costs of methods with those of the baseline.
 
     Parameters
     ----------
     costs
-        By method, then by the name of the instance.
+        The costs by method and by the name of the instance.
     rule
-        When a change counts.
+        The rule that decides when a method fails.
 
     Returns
     -------
-    findings
-        For each method: of all instances, of the groups, of the instances, in the order given.
+    list of Finding
+        For each method: all instances, the groups, and the instances, in the given order.
     """
     rule = rule or Rule()
-    questions = [question for method, pairs in costs.items() for question in _questions(method, pairs)]
-    raw = [_p_value(question.sample, rule.fewest) for question in questions]
-    return [question.answer(rule, p) for question, p in zip(questions, _holm(raw), strict=True)]
+    hypotheses = [one for method, pairs in costs.items() for one in _hypotheses(method, pairs)]
+    raw = [_p_value(one.sample, rule.fewest) for one in hypotheses]
+    return [one.finding(rule, p) for one, p in zip(hypotheses, _holm(raw), strict=True)]
 
 
-def _questions(method: str, pairs: Mapping[str, Pairs]) -> list[_Question]:
+def _hypotheses(method: str, pairs: Mapping[str, Pairs]) -> list[_Hypothesis]:
     if not pairs:
         return []
     changes = {name: pair.changes for name, pair in pairs.items()}
@@ -141,30 +157,30 @@ def _questions(method: str, pairs: Mapping[str, Pairs]) -> list[_Question]:
     groups: dict[str, list[float]] = {}
     for name, mean in means.items():
         groups.setdefault(group_of(name), []).append(mean)
-    questions = [_Question(method, "all", "all", list(means.values()))]
+    hypotheses = [_Hypothesis(method, "all", "all", list(means.values()))]
     if len(groups) > 1:
-        questions += [_Question(method, "group", name, sample) for name, sample in groups.items()]
-    return questions + [_Question(method, "instance", name, sample) for name, sample in changes.items()]
+        hypotheses += [_Hypothesis(method, "group", name, sample) for name, sample in groups.items()]
+    return hypotheses + [_Hypothesis(method, "instance", name, sample) for name, sample in changes.items()]
 
 
 def _p_value(sample: Sequence[float], fewest: int) -> float | None:
-    """Return how likely a mean this high is if the true one is 0; None if that cannot be told."""
+    """Return the p-value of the hypothesis that the mean is above 0; None if the sample cannot be tested."""
     values = np.asarray(sample)
     if len(values) < fewest or not values.any():
         return None
     mean, spread = values.mean(), values.std(ddof=1) / math.sqrt(len(values))
-    # A spread of rounding only: the same change throughout.
+    # All values differ only by rounding.
     if spread < SAME:
         return 0.0 if mean > 0 else 1.0
     return float(stdtr(len(values) - 1, -mean / spread))
 
 
 def _holm(raw: Sequence[float | None]) -> list[float | None]:
-    """Correct p-values for their number; those not tested do not count."""
+    """Correct p-values for their number by Holm's method; None stands for a sample that was not tested."""
     adjusted: list[float | None] = [None] * len(raw)
-    tested = sorted((p, place) for place, p in enumerate(raw) if p is not None)
+    tested = sorted((p, index) for index, p in enumerate(raw) if p is not None)
     highest = 0.0
-    for rank, (p, place) in enumerate(tested):
+    for rank, (p, index) in enumerate(tested):
         highest = max(highest, min(1.0, p * (len(tested) - rank)))
-        adjusted[place] = highest
+        adjusted[index] = highest
     return adjusted

@@ -1,4 +1,4 @@
-"""What methods cost on instances of the library, each run isolated."""
+"""Measure the costs of methods on instances of the library; every run is isolated in a process."""
 
 import contextlib
 from collections.abc import Mapping, Sequence
@@ -14,17 +14,17 @@ from relocbench.runs.sweep import Limits, Task, sweep
 
 
 @dataclass(frozen=True)
-class Failed:
+class FailedRun:
     """A run that gave no valid assignment.
 
     Attributes
     ----------
     method, instance, seed
-        Which run.
+        The run.
     kind
-        As in :class:`runs.outcome.Outcome`; ``bound`` where the cost is below what is proved.
+        The kind of failure, as in :class:`runs.outcome.Outcome`; ``bound`` if the cost is below the proved bound.
     error
-        One line that says more.
+        The error message, on one line.
     """
 
     method: str
@@ -35,30 +35,42 @@ class Failed:
 
 
 @dataclass(frozen=True)
-class Measured:
+class MethodRuns:
     """The runs of a method.
 
     Attributes
     ----------
     rows
-        By the name of the instance, a row for each seed, in the order of seeds.
+        For each name of an instance, one row per seed, in the order of the seeds.
     failed
-        Those that gave no valid assignment.
+        The runs that gave no valid assignment.
     """
 
     rows: Mapping[str, Sequence[Row]]
-    failed: tuple[Failed, ...]
+    failed: tuple[FailedRun, ...]
 
     @property
-    def whole(self) -> Mapping[str, Sequence[Row]]:
-        """Those of the instances on which every run gave an assignment."""
-        bad = {run.instance for run in self.failed}
-        return {name: rows for name, rows in self.rows.items() if name not in bad}
+    def complete(self) -> Mapping[str, Sequence[Row]]:
+        """The rows of the instances on which every run gave a valid assignment."""
+        incomplete = {run.instance for run in self.failed}
+        return {name: rows for name, rows in self.rows.items() if name not in incomplete}
 
 
 @dataclass(frozen=True)
 class Job:
-    """A method, instances by their names in the library, and seeds."""
+    """Runs of one method.
+
+    Attributes
+    ----------
+    selector
+        The method.
+    instances
+        The instances by their names in the library.
+    seeds
+        The seeds of the method.
+    time_limit
+        The time limit of each run in seconds.
+    """
 
     selector: Selector
     instances: Mapping[str, Instance]
@@ -66,11 +78,28 @@ class Job:
     time_limit: float
 
 
-def measure(jobs: Sequence[Job], shelf: Library, *, memory_limit: int, processes: int = 1) -> list[Measured]:
-    """Run methods on instances of a library."""
+def measure(jobs: Sequence[Job], library: Library, *, memory_limit: int, processes: int = 1) -> list[MethodRuns]:
+    """Run methods on instances of a library.
+
+    Parameters
+    ----------
+    jobs
+        The runs of each method.
+    library
+        The library, whose bounds the costs are compared with.
+    memory_limit
+        The memory limit of each process in bytes.
+    processes
+        The number of processes at the same time.
+
+    Returns
+    -------
+    list of MethodRuns
+        One for each job.
+    """
     rows: dict[tuple[str, str, int, float], Row] = {}
     for time_limit in sorted({job.time_limit for job in jobs}):
-        # The large ones first, so that all processes end at about the same time.
+        # Large instances run first, so that all processes end at about the same time.
         tasks = sorted(
             (
                 Task(instance, job.selector, seed)
@@ -81,27 +110,27 @@ def measure(jobs: Sequence[Job], shelf: Library, *, memory_limit: int, processes
             ),
             key=lambda task: -task.instance.n_clients,
         )
-        # Without a store: what is under test is code, which no row of earlier knows of.
+        # No store is used: stored rows may come from an earlier version of the code under test.
         running = sweep(tasks, None, Limits(time_limit, memory_limit), jobs=processes, reuse=True)
         with contextlib.closing(running):
             for row in progress(running, len(tasks), "running"):
                 rows[row.selector, row.hash, row.seed, time_limit] = row
-    return [_measured(job, rows, shelf) for job in jobs]
+    return [_method_runs(job, rows, library) for job in jobs]
 
 
-def _measured(job: Job, rows: Mapping[tuple[str, str, int, float], Row], shelf: Library) -> Measured:
+def _method_runs(job: Job, rows: Mapping[tuple[str, str, int, float], Row], library: Library) -> MethodRuns:
     method = str(job.selector)
     own = {
         name: [rows[method, instance.hash, seed, job.time_limit] for seed in job.seeds]
         for name, instance in job.instances.items()
     }
     failed = [
-        Failed(method, name, row.seed, *problem)
+        FailedRun(method, name, row.seed, *problem)
         for name, part in own.items()
         for row in part
-        if (problem := _problem(row, shelf.entry(name).bound)) is not None
+        if (problem := _problem(row, library.entry(name).bound)) is not None
     ]
-    return Measured(own, tuple(failed))
+    return MethodRuns(own, tuple(failed))
 
 
 def _problem(row: Row, bound: float) -> tuple[str, str] | None:

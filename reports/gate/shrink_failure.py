@@ -1,7 +1,7 @@
-"""The smallest instance that still shows what a check found, for a person to look at.
+"""Find the smallest instance that still shows a failure or a regression, so that a person can study it.
 
-The version of a method that made the baseline is not at hand, but its homes are. When clients go, theirs go along: so
-there is always an assignment that the old version had, to compare the new one's with.
+The version of a method that made the baseline is not available, but its homes are. When a client is removed, its home is
+removed too. So the homes of the baseline remain an assignment that the homes of the new version can be compared with.
 """
 
 import math
@@ -18,24 +18,24 @@ from relocbench.runs.selectors import Selector
 from relocbench.runs.shrink_instance import shrink, shrink_with_homes
 from relocbench.runs.sweep import Limits, Task, execute
 
-# While shrinking, a run has this long.
+# The time limit of a run while shrinking, in seconds.
 RUN_SECONDS = 10.0
 
 
 @dataclass(frozen=True, eq=False)
-class Smallest:
-    """A small instance.
+class SmallestInstance:
+    """The smallest instance that was found.
 
     Attributes
     ----------
     instance
-        The one.
+        The instance.
     says
-        What it shows.
+        What it shows, on one line.
     home, before
-        The homes of the baseline and their cost; None if it shows a failure.
+        The homes of the baseline and their cost; None if the instance shows a failure.
     now
-        The cost of the method's homes; None if it shows a failure.
+        The cost of the method's homes; None if the instance shows a failure.
     """
 
     instance: Instance
@@ -53,25 +53,25 @@ def smallest_regression(
     least: float,
     limits: Limits,
     seconds: float,
-) -> Smallest | None:
+) -> SmallestInstance | None:
     """Shrink an instance as long as the method's homes cost clearly more than those of the baseline.
 
     Parameters
     ----------
     selector, instance, seed, limits
-        What to run.
+        The run.
     home
         The homes of the baseline.
     least
-        How much worse the method has to be at least: 0.01 is one percent. Half of what is seen on the whole instance is
-        asked for as well, so that what is left shows the same regression and not a lesser one.
+        The least relative increase of the cost; 0.01 is one percent. The increase must also be at least half of that on
+        the whole instance, so that the small instance shows the same regression and not a weaker one.
     seconds
-        How long to look for smaller ones.
+        The time for shrinking.
 
     Returns
     -------
-    smallest
-        None if not even the whole instance shows it, which is so where it takes several seeds to see it.
+    SmallestInstance or None
+        None if the whole instance does not show the regression with this seed.
     """
     with _worker(selector, limits) as worker:
 
@@ -85,18 +85,34 @@ def smallest_regression(
         enough = 1 + max(least, (ratio(instance, start) - 1) / 2)
         if not ratio(instance, start) >= enough:
             return None
-        small, left = shrink_with_homes(
+        small, remaining = shrink_beside(
             instance, start, lambda found, homes: ratio(found, homes) >= enough, seconds=seconds
         )
-        before = evaluate(small, left).objective
-        now = before * ratio(small, left)
-        return Smallest(small, f"{now / before - 1:.1%} worse than the homes of the baseline", left, before, now)
+        before = evaluate(small, remaining).objective
+        now = before * ratio(small, remaining)
+        says = f"{now / before - 1:.1%} worse than the homes of the baseline"
+        return SmallestInstance(small, says, remaining, before, now)
 
 
 def smallest_failure(
     selector: Selector, instance: Instance, seed: int, kind: str, limits: Limits, seconds: float
-) -> Smallest | None:
-    """Shrink an instance as long as the method fails on it in the same way; None if it does not fail again."""
+) -> SmallestInstance | None:
+    """Shrink an instance as long as the method fails on it in the same way.
+
+    Parameters
+    ----------
+    selector, instance, seed, limits
+        The run.
+    kind
+        The kind of failure.
+    seconds
+        The time for shrinking.
+
+    Returns
+    -------
+    SmallestInstance or None
+        None if the method does not fail again.
+    """
     with _worker(selector, limits) as worker:
 
         def fails(found: Instance) -> bool:
@@ -105,7 +121,7 @@ def smallest_failure(
         if not fails(instance):
             return None
         small = shrink(instance, fails, seconds=seconds)
-        return Smallest(small, _run(worker, small, selector, seed, limits).error or kind)
+        return SmallestInstance(small, _run(worker, small, selector, seed, limits).error or kind)
 
 
 def _worker(selector: Selector, limits: Limits) -> Worker:
@@ -113,5 +129,5 @@ def _worker(selector: Selector, limits: Limits) -> Worker:
 
 
 def _run(worker: Worker, instance: Instance, selector: Selector, seed: int, limits: Limits) -> Row:
-    hasty = Limits(min(limits.time, RUN_SECONDS), limits.memory)
-    return execute(Task(instance, selector, seed), None, hasty, worker=worker)
+    short = Limits(min(limits.time, RUN_SECONDS), limits.memory)
+    return execute(Task(instance, selector, seed), None, short, worker=worker)

@@ -1,30 +1,31 @@
-"""What a check found, for people, for programs and for tests."""
+"""The result of a check, as text, as JSON and for tests."""
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from relocbench.instances.gap import excess
 from relocbench.reports.gate.comparison import Finding, Rule
-from relocbench.reports.gate.measurement import Failed
+from relocbench.reports.gate.measurement import FailedRun
 
-# So many instances are named in a text; a program gets all.
+# The text names at most this many instances; the JSON has all.
 MOST_LINES = 20
 
 
 @dataclass(frozen=True)
 class Change:
-    """A method on an instance, before and now.
+    """The change of a method on an instance.
 
     Attributes
     ----------
     method, instance
-        Which.
+        The method and the instance.
     before, now
-        Mean cost over the seeds.
+        The mean cost over the seeds, in the baseline and now.
     change
-        Geometric mean of now to before, minus 1.
+        The geometric mean of now / before, minus 1.
     bound, optimal
-        What nothing can cost less than, and whether that is the proven optimum.
+        The proved lower bound of the instance, and whether it is the optimum.
     """
 
     method: str
@@ -35,14 +36,40 @@ class Change:
     bound: float
     optimal: bool
 
-    def above(self, cost: float) -> str:
-        """Say how far a cost is above what is proved."""
-        return f"{cost / self.bound - 1:.2%}" if self.bound > 0 else f"{cost:.6g}"
+    def excess_text(self, cost: float) -> str:
+        """Return the excess of a cost over the bound, as text.
+
+        Parameters
+        ----------
+        cost
+            The cost.
+
+        Returns
+        -------
+        str
+            The excess in percent, or the cost itself if the bound is 0.
+        """
+        above = excess(cost, self.bound)
+        return f"{cost:.6g}" if above is None else f"{above:.2%}"
 
 
 @dataclass(frozen=True)
-class Shown:
-    """A smallest instance, written to a file; ``before`` is the solution file of the baseline's homes."""
+class WrittenInstance:
+    """A smallest instance that was written to a file.
+
+    Attributes
+    ----------
+    method, instance
+        The method, and the instance that was shrunk.
+    clients, servers
+        The size of the small instance.
+    says
+        What it shows.
+    file
+        The instance file.
+    before
+        The solution file with the homes of the baseline; None for a failure.
+    """
 
     method: str
     instance: str
@@ -55,7 +82,15 @@ class Shown:
 
 @dataclass(frozen=True)
 class Subject:
-    """A method that was checked, and what it was compared with."""
+    """A method that was checked.
+
+    Attributes
+    ----------
+    method, against
+        The method, and the method of the baseline that it was compared with.
+    instances, seeds
+        The number of instances and seeds.
+    """
 
     method: str
     against: str
@@ -65,26 +100,26 @@ class Subject:
 
 @dataclass(frozen=True)
 class Verdict:
-    """What a check found.
+    """The result of a check.
 
     Attributes
     ----------
     subjects
         The methods.
     baseline
-        The file they were compared with.
+        The baseline file.
     rule
-        When a change counts.
+        The rule that decides when a method fails.
     findings
-        Of all instances, of groups and of instances, method by method.
+        The tests of all instances, of groups and of instances, method by method.
     changes
-        Every instance of every method.
+        The change on every instance, method by method.
     failed
-        Runs that gave no valid assignment.
+        The runs that gave no valid assignment.
     smallest
-        Instances to look at.
+        The smallest instances that show failures.
     notes
-        What else is worth knowing.
+        Further remarks.
     """
 
     subjects: tuple[Subject, ...]
@@ -92,33 +127,45 @@ class Verdict:
     rule: Rule
     findings: tuple[Finding, ...]
     changes: tuple[Change, ...]
-    failed: tuple[Failed, ...]
-    smallest: tuple[Shown, ...] = ()
+    failed: tuple[FailedRun, ...]
+    smallest: tuple[WrittenInstance, ...] = ()
     notes: tuple[str, ...] = ()
 
     @property
     def passed(self) -> bool:
-        """Whether nothing is worse and nothing failed."""
+        """Whether no method got worse and no run failed."""
         return not self.failed and not any(finding.worse for finding in self.findings)
 
     def assert_passed(self) -> None:
-        """Raise AssertionError, with the whole text, unless passed; for tests."""
+        """Raise an error unless the check passed, for tests.
+
+        Raises
+        ------
+        AssertionError
+            If the check failed. The message is the complete text of the result.
+        """
         if not self.passed:
             raise AssertionError(f"\n{self}")
 
     def to_json(self) -> dict[str, Any]:
-        """Return everything for a program."""
+        """Return the result as JSON.
+
+        Returns
+        -------
+        dict
+            All attributes, and ``passed``.
+        """
         return {"passed": self.passed, **asdict(self)}
 
     def __str__(self) -> str:
         lines = [f"note: {note}" for note in self.notes]
         for subject in self.subjects:
             lines += self._subject_lines(subject)
-        for shown in self.smallest:
-            beside = f"; homes of the baseline: {shown.before}" if shown.before else ""
-            size = f"{shown.clients} clients, {shown.servers} servers"
-            lines.append(f"smallest instance ({size}, from {shown.instance}): {shown.file}{beside}")
-            lines.append(f"  {shown.method}: {shown.says}")
+        for written in self.smallest:
+            baseline = f"; homes of the baseline: {written.before}" if written.before else ""
+            size = f"{written.clients} clients, {written.servers} servers"
+            lines.append(f"smallest instance ({size}, from {written.instance}): {written.file}{baseline}")
+            lines.append(f"  {written.method}: {written.says}")
         lines.append("passed" if self.passed else "FAILED")
         return "\n".join(lines)
 
@@ -126,43 +173,87 @@ class Verdict:
         findings = [finding for finding in self.findings if finding.method == subject.method]
         changes = [change for change in self.changes if change.method == subject.method]
         failed = [run for run in self.failed if run.method == subject.method]
-        wide = [finding for finding in findings if finding.scope != "instance"]
-        alone = [finding for finding in findings if finding.scope == "instance" and finding.worse]
+        broad = [finding for finding in findings if finding.scope != "instance"]
+        single = [finding for finding in findings if finding.scope == "instance" and finding.worse]
         bad = bool(failed) or any(finding.worse for finding in findings)
         other = f" ({subject.against})" if subject.against != subject.method else ""
         lines = [
             f"{subject.method}: {'FAILED' if bad else 'ok'}, against {self.baseline}{other}, "
             f"{subject.instances} instances, {subject.seeds} seeds",
-            f"  {counted(changes)}",
+            f"  {change_counts(changes)}",
         ]
         if any(change.change for change in changes):
-            lines += finding_lines([*wide, *alone])
+            lines += finding_lines([*broad, *single])
         lines += failed_lines(failed)
         if any(finding.worse for finding in findings):
-            risen = sorted((change for change in changes if change.change > 0), key=lambda change: -change.change)
-            lines.append("  instances that got worse, and how far above what is proved they were and are:")
-            lines += change_lines(risen)
+            worsened = sorted((change for change in changes if change.change > 0), key=lambda change: -change.change)
+            lines.append("  instances that got worse, with their excess before and now:")
+            lines += change_lines(worsened)
         return lines
 
 
-def counted(changes: Sequence[Change]) -> str:
-    """Say how many instances cost more, less and the same."""
+def change_counts(changes: Sequence[Change]) -> str:
+    """Return how many instances cost more, less and the same.
+
+    Parameters
+    ----------
+    changes
+        The changes of one method.
+
+    Returns
+    -------
+    str
+        One line.
+    """
     up, down = sum(change.change > 0 for change in changes), sum(change.change < 0 for change in changes)
-    return f"of the instances {up} cost more, {down} less, {len(changes) - up - down} the same"
+    return f"{up} instances cost more, {down} less, {len(changes) - up - down} the same"
 
 
 def finding_lines(findings: Sequence[Finding]) -> list[str]:
-    """Return a line for each answer."""
+    """Return one line per test.
+
+    Parameters
+    ----------
+    findings
+        The tests.
+
+    Returns
+    -------
+    list of str
+        The lines.
+    """
     return _columns([_finding_cells(finding) for finding in findings])
 
 
 def change_lines(changes: Sequence[Change]) -> list[str]:
-    """Return a line for each of the first instances, and how many more there are."""
+    """Return one line for each of the first changes, and the number of the others.
+
+    Parameters
+    ----------
+    changes
+        The changes.
+
+    Returns
+    -------
+    list of str
+        The lines.
+    """
     return _columns([_change_cells(change) for change in changes[:MOST_LINES]], "    ") + _rest(len(changes))
 
 
-def failed_lines(failed: Sequence[Failed]) -> list[str]:
-    """Return a line for each of the first runs that failed, and how many more there are."""
+def failed_lines(failed: Sequence[FailedRun]) -> list[str]:
+    """Return one line for each of the first failed runs, and the number of the others.
+
+    Parameters
+    ----------
+    failed
+        The failed runs.
+
+    Returns
+    -------
+    list of str
+        The lines; none if no run failed.
+    """
     if not failed:
         return []
     seeds: dict[tuple[str, str], list[int]] = {}
@@ -181,12 +272,12 @@ def _finding_cells(finding: Finding) -> list[str]:
 
 
 def _change_cells(change: Change) -> list[str]:
-    what = "the optimum" if change.optimal else "the bound"
+    kind = "optimum" if change.optimal else "bound"
     return [
         change.instance,
         f"{change.change:+.2%}",
-        f"{change.above(change.before)} above {what}",
-        f"now {change.above(change.now)}",
+        f"{change.excess_text(change.before)} over the {kind}",
+        f"now {change.excess_text(change.now)}",
     ]
 
 

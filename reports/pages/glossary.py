@@ -41,16 +41,17 @@ TERMS = (
     Term("Y2", "The part of `Y` between servers and to the cloud."),
     Term(
         "θ",
-        "The share of its load that a server processes itself. A server whose storage or compute capacity is exceeded "
+        "The share of the messages that a server processes itself. A server whose storage or compute capacity is exceeded "
         "has `θ < 1` and sends the share `1 - θ` to the cloud.",
     ),
     Term("RA", "The paper's random method: every client gets a random server (`random`)."),
     Term("NS", "The paper's nearest-server method: every client gets its nearest server (`nearest`)."),
-    Term("OTOS", "The paper's one-topic-one-server method: the members of a topic share one server (`otos`)."),
+    Term("OTOS", "The paper's method that chooses one server for each topic, then moves clients away from overloaded servers "
+        "(`otos`)."),
     Term(
         "RELOC",
-        "The paper's heuristic: it clusters the servers, keeps related clients together and moves clients away from "
-        "full servers (`reloc`). `K` is its number of clusters.",
+        "The paper's heuristic: it clusters the servers, places related clients together, then moves clients away from "
+        "overloaded servers (`reloc`). `K` is its number of clusters.",
     ),
     Term("loose", "A regime of capacities: no assignment overloads a server."),
     Term("scarce", "A regime: the nearest servers are overloaded, but some assignment overloads no server."),
