@@ -43,7 +43,16 @@ def print_benchmark(rows: "list[Row]", out: Path, as_json: bool) -> int:
         return len(wrong)
     for one in wrong:
         print(f"WRONG: {one.instance}, seed {one.seed}: {one.message}")
-    columns = ("instances", "method", "proved", "seconds to proof", "gap without proof", "mean Y", "at a limit", "errors")
+    columns = (
+        "instances",
+        "method",
+        "proved",
+        "seconds to proof",
+        "gap without proof",
+        "mean Y",
+        "at a limit",
+        "errors",
+    )
     table = [
         (
             summary.group,

@@ -46,12 +46,17 @@ def run(
     ] = None,
     seeds: Annotated[
         str | None,
-        typer.Option(help="Seeds of the instances: 3, 0-9 or 1,4,7. Default: all replicates of the family.", rich_help_panel=FAMILY),
+        typer.Option(
+            help="Seeds of the instances: 3, 0-9 or 1,4,7. Default: all replicates of the family.",
+            rich_help_panel=FAMILY,
+        ),
     ] = None,
     regime: Annotated[
         str | None, typer.Option(help="loose, scarce or overloaded (families tiny, small).", rich_help_panel=FAMILY)
     ] = None,
-    clients: Annotated[int | None, typer.Option(help="Number of clients (family small).", rich_help_panel=FAMILY)] = None,
+    clients: Annotated[
+        int | None, typer.Option(help="Number of clients (family small).", rich_help_panel=FAMILY)
+    ] = None,
     sigma: Annotated[
         float | None, typer.Option(help="Spread of a topic's members in km.", rich_help_panel=FAMILY)
     ] = None,
@@ -63,8 +68,8 @@ def run(
         bool,
         typer.Option(
             "--cross-check",
-            help="Compare the claims of methods about the same instances; exit 1 if they disagree. Default: every exact "
-            "method on a selection of the family tiny.",
+            help="Compare the claims of methods about the same instances; exit 1 if they disagree. Default: every "
+            "exact method on a selection of the family tiny.",
             rich_help_panel=CHECK,
         ),
     ] = False,

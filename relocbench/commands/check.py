@@ -26,7 +26,9 @@ def run(
     ] = None,
     baseline: Annotated[
         Path | None,
-        typer.Option(help="The baseline file. Default: relocbench-baseline.json if it exists, else that of this project."),
+        typer.Option(
+            help="The baseline file. Default: relocbench-baseline.json if it exists, else that of this project."
+        ),
     ] = None,
     against: Annotated[
         str | None, typer.Option(help="The method of the baseline to compare with. Default: the same method.")
@@ -38,7 +40,8 @@ def run(
     effect: Annotated[
         float,
         typer.Option(
-            help="Least mean increase of the cost over all instances or a group that fails; 0.005 is 0.5 %.", rich_help_panel=RULE
+            help="Least mean increase of the cost over all instances or a group that fails; 0.005 is 0.5 %.",
+            rich_help_panel=RULE,
         ),
     ] = 0.005,
     instance_effect: Annotated[
@@ -46,12 +49,19 @@ def run(
     ] = 0.5,
     alpha: Annotated[
         float,
-        typer.Option(help="Significance level: the largest probability of failing a method that is no worse.", min=0, max=1, rich_help_panel=RULE),
+        typer.Option(
+            help="Significance level: the largest probability of failing a method that is no worse.",
+            min=0,
+            max=1,
+            rich_help_panel=RULE,
+        ),
     ] = 0.05,
     update_baseline: Annotated[
         bool,
         typer.Option(
-            "--update-baseline", help="Write the current costs to the baseline and print the changes.", rich_help_panel=BASELINE
+            "--update-baseline",
+            help="Write the current costs to the baseline and print the changes.",
+            rich_help_panel=BASELINE,
         ),
     ] = False,
     seed: Annotated[
@@ -60,13 +70,15 @@ def run(
     ] = None,
     time_limit: Annotated[
         float | None,
-        typer.Option(help="Time limit of each run in seconds. Default: that of the baseline, or 60.", min=0, rich_help_panel=BASELINE),
+        typer.Option(
+            help="Time limit of each run in seconds. Default: that of the baseline, or 60.",
+            min=0,
+            rich_help_panel=BASELINE,
+        ),
     ] = None,
     memory_limit: Annotated[float, typer.Option(help="Memory limit of each run in GiB.", min=0.25)] = 4.0,
     jobs: Annotated[int, typer.Option(help="Number of runs at the same time.", min=1, max=256)] = 1,
-    out: Annotated[Path, typer.Option(help="Folder for the smallest instances that show a failure.")] = Path(
-        "check"
-    ),
+    out: Annotated[Path, typer.Option(help="Folder for the smallest instances that show a failure.")] = Path("check"),
     shrink_seconds: Annotated[
         float, typer.Option(help="Time in seconds to shrink each of them; 0 writes the whole instance.", min=0)
     ] = 30.0,

@@ -9,13 +9,14 @@ import typer
 def run(
     instance: Annotated[Path, typer.Argument(help="Instance file (or family.parquet#name, library:name).")],
     solutions: Annotated[
-        list[Path] | None, typer.Argument(help="Solution files or certificates of the instance.", metavar="[SOLUTION]...")
+        list[Path] | None,
+        typer.Argument(help="Solution files or certificates of the instance.", metavar="[SOLUTION]..."),
     ] = None,
     method: Annotated[
         list[str] | None,
         typer.Option(
-            help="Selectors of methods whose homes are shown too, separated by commas; repeatable. Default: nearest, if "
-            "there are no other homes."
+            help="Selectors of methods whose homes are shown too, separated by commas; repeatable. Default: nearest, "
+            "if there are no other homes."
         ),
     ] = None,
     seed: Annotated[int, typer.Option(help="Seed of the methods.", min=0)] = 0,
@@ -28,14 +29,14 @@ def run(
 ) -> None:
     """Draw the homes of an instance's clients on a map, with the loads and θ of its servers.
 
-    For an instance of the library, its certified homes come first. A picture needs Chromium, a page does not. The excess
-    of homes is objective / reference - 1, where the reference is the proven optimum or a certified bound.
+    For an instance of the library, its certified homes come first. A picture needs Chromium, a page does not. The
+    excess of homes is objective / reference - 1, where the reference is the proven optimum or a certified bound.
 
     Example: relocbench show library:paper-s10-3 --method reloc --out map.html --out map.png
     """
     from relocbench.instances.errors import InputError
-    from relocbench.instances.instance_source import read_instance
     from relocbench.instances.gap import excess
+    from relocbench.instances.instance_source import read_instance
     from relocbench.reports.pages.chromium import require_chromium
     from relocbench.reports.pages.requirements import require
     from relocbench.runs.selectors import parse_selectors

@@ -12,8 +12,8 @@ if TYPE_CHECKING:
 
 FAMILY = "Instances of families"
 SPARK = "Spark"
-# The four methods of the paper, RELOC with the number of clusters that suits the instance best, and annealing with three
-# budgets.
+# The four methods of the paper, RELOC with the number of clusters that suits the instance best, and annealing with
+# three budgets.
 METHODS = (
     "random",
     "nearest",
@@ -44,7 +44,9 @@ def run(
         float, typer.Option(help="Time limit in seconds of each proof that is not in the library.", min=1)
     ] = 12.0,
     memory_limit: Annotated[float, typer.Option(help="Memory limit of each run in GiB.", min=0.25)] = 4.0,
-    jobs: Annotated[int | None, typer.Option(help="Number of runs at the same time. Default: one per core.", min=1, max=256)] = None,
+    jobs: Annotated[
+        int | None, typer.Option(help="Number of runs at the same time. Default: one per core.", min=1, max=256)
+    ] = None,
     retry_errors: Annotated[bool, typer.Option("--retry-errors", help="Repeat runs that ended in an error.")] = False,
     family: Annotated[
         list[str] | None,
@@ -52,7 +54,10 @@ def run(
     ] = None,
     seeds: Annotated[
         str | None,
-        typer.Option(help="Seeds of the instances: 3, 0-9 or 1,4,7. Default: all replicates of the family.", rich_help_panel=FAMILY),
+        typer.Option(
+            help="Seeds of the instances: 3, 0-9 or 1,4,7. Default: all replicates of the family.",
+            rich_help_panel=FAMILY,
+        ),
     ] = None,
     set_: Annotated[
         list[str] | None,

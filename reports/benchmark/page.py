@@ -80,8 +80,8 @@ def _lead(results: Results) -> str:
             return f"No method has homes for any of {problems}."
         best = min(known, key=lambda method: known[method])
         return (
-            f"{counted(len(results.methods), 'heuristic')} on {problems}: **{name_of(best)}** has the least mean excess "
-            f"over the best known objective, {known[best]:.1%}."
+            f"{counted(len(results.methods), 'heuristic')} on {problems}: **{name_of(best)}** has the least mean "
+            f"excess over the best known objective, {known[best]:.1%}."
         )
     proved = {method: sum(run.proved for run in results.of(method)) for method in results.provers}
     most = max(proved.values())
@@ -227,7 +227,9 @@ def _add_errors(page: Page, results: Results) -> None:
     failed = [run for run in tables.worst_first(results.runs) if run.row.error is not None]
     if failed:
         page.subsection("Error messages")
-        lines = [f"`{run.row.selector}` on `{run.row.instance}`, seed {run.row.seed}: {run.row.error}" for run in failed]
+        lines = [
+            f"`{run.row.selector}` on `{run.row.instance}`, seed {run.row.seed}: {run.row.error}" for run in failed
+        ]
         page.listing(_first(lines, MOST_ERRORS))
 
 

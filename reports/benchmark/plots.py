@@ -139,7 +139,11 @@ def cactus(runs: Sequence[AssessedRun], methods: Sequence[str], styles: Styles, 
         The plot.
     """
     plot = figure(
-        x="problems proved", y="seconds to the slowest of these proofs", yaxis_type="log", yaxis_dtick=1, xaxis_rangemode="tozero"
+        x="problems proved",
+        y="seconds to the slowest of these proofs",
+        yaxis_type="log",
+        yaxis_dtick=1,
+        xaxis_rangemode="tozero",
     )
     for method in methods:
         own = sorted(
@@ -324,9 +328,14 @@ def root_gaps(runs: Sequence[AssessedRun], methods: Sequence[str], styles: Style
         The plot.
     """
     plot = figure(
-        x="gap between the best known objective and the root bound", y="", height=110 + 40 * len(methods), xaxis_tickformat="~%",
-        yaxis_autorange="reversed", xaxis_rangemode="tozero", showlegend=False,
-    )  # fmt: skip
+        x="gap between the best known objective and the root bound",
+        y="",
+        height=110 + 40 * len(methods),
+        xaxis_tickformat="~%",
+        yaxis_autorange="reversed",
+        xaxis_rangemode="tozero",
+        showlegend=False,
+    )
     for method in methods:
         own = [run for run in runs if run.row.selector == method and run.root_gap is not None]
         data = points(

@@ -24,7 +24,9 @@ def command_of(run: AssessedRun) -> str | None:
         The command; None if its instance is neither in the library nor of a family.
     """
     row = run.row
-    source = ["library:" + run.library] if run.library is not None else _family(json.loads(row.parameters), row.instance)
+    source = (
+        ["library:" + run.library] if run.library is not None else _family(json.loads(row.parameters), row.instance)
+    )
     if source is None:
         return None
     limits = ["--time-limit", f"{row.time_limit:g}", "--memory-limit", f"{row.memory_limit / GIB:g}"]

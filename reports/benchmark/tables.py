@@ -22,7 +22,9 @@ MOST_LISTED = 1000
 SIZES = ("variables", "constraints", "binaries", "nodes")
 TONES = {"optimal": "good", "wrong": "bad", "error": "bad"}
 
-TIME = Column("SGM time", ".3g", f"shifted geometric mean, shift {SHIFT:g} s; a run without a proof counts as the limit")
+TIME = Column(
+    "SGM time", ".3g", f"shifted geometric mean, shift {SHIFT:g} s; a run without a proof counts as the limit"
+)
 EXCESS = Column("excess", ".2%", "over the best known objective, mean over the problems with homes")
 GAP = Column("gap", ".2%", "between its objective and its own bound, mean over the runs without a proof")
 
@@ -67,8 +69,8 @@ def summary(results: Results) -> Table:
     return Table(
         columns,
         rows,
-        f"{counted(len(results.problems), 'problem')}. `proved`: problems with a proof of optimality. `SGM time`: shifted "
-        f"geometric mean of the seconds to the proof (shift {SHIFT:g} s); a run without a proof counts as "
+        f"{counted(len(results.problems), 'problem')}. `proved`: problems with a proof of optimality. `SGM time`: "
+        f"shifted geometric mean of the seconds to the proof (shift {SHIFT:g} s); a run without a proof counts as "
         f"{results.time_limit:g} s. `SGM all`: the same over the {counted(len(results.common), 'problem')} that all "
         "proving methods have proved. `PD int.` and `P int.`: mean primal–dual and primal integral in seconds; smaller "
         "is better. `excess`: mean excess over the best known objective. `gap`: mean gap to the method's own bound, "
@@ -180,8 +182,8 @@ def listing(results: Results, link: Callable[[AssessedRun], str | None]) -> Tabl
     return Table(
         columns,
         rows,
-        f"{which}. ΣD and bound are in ms. The gap is to the bound of the run itself, the excess is over the best known "
-        f"objective. The memory limit is {limit}.",
+        f"{which}. ΣD and bound are in ms. The gap is to the bound of the run itself, the excess is over the best "
+        f"known objective. The memory limit is {limit}.",
     )
 
 

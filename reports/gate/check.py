@@ -17,7 +17,7 @@ from relocbench.reports.gate.baseline import SHIPPED, USUAL, Record, read_baseli
 from relocbench.reports.gate.comparison import Finding, Pairs, Rule, compare, group_of
 from relocbench.reports.gate.measurement import FailedRun, Job, MethodRuns, measure
 from relocbench.reports.gate.shrink_failure import SmallestInstance, smallest_failure, smallest_regression
-from relocbench.reports.gate.verdict import Change, WrittenInstance, Subject, Verdict
+from relocbench.reports.gate.verdict import Change, Subject, Verdict, WrittenInstance
 from relocbench.runs.isolation.supervisor import MEMORY_LIMIT
 from relocbench.runs.selectors import Selector, as_selector
 from relocbench.runs.sweep import Limits

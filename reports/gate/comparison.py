@@ -1,14 +1,15 @@
 """Decide whether costs increased significantly and by a relevant amount.
 
 The change on an instance is the mean over the seeds of ``ln(now / before)``, where a run is paired with the run of the
-baseline that has the same seed. With the logarithm, a cost that doubles and a cost that halves have the same weight. The
-following hypotheses are tested, each with a one-sided t-test:
+baseline that has the same seed. With the logarithm, a cost that doubles and a cost that halves have the same weight.
+The following hypotheses are tested, each with a one-sided t-test:
 
 - For all instances together and for each group: the mean change is above 0. The instances are the sample, because a
   neutral change of a method improves some instances and worsens others.
 - For each instance: its change is above 0. The seeds are the sample.
 
-Holm's method corrects for the number of hypotheses of all methods of a check. Samples without any change are not tested.
+Holm's method corrects for the number of hypotheses of all methods of a check. Samples without any change are
+not tested.
 """
 
 import math

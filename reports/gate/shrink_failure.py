@@ -1,7 +1,7 @@
 """Find the smallest instance that still shows a failure or a regression, so that a person can study it.
 
-The version of a method that made the baseline is not available, but its homes are. When a client is removed, its home is
-removed too. So the homes of the baseline remain an assignment that the homes of the new version can be compared with.
+The version of a method that made the baseline is not available, but its homes are. When a client is removed, its home
+is removed too. So the homes of the baseline remain an assignment that the new version can be compared with.
 """
 
 import math

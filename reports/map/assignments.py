@@ -125,7 +125,9 @@ def from_library(instance: Instance, library: Library | None = None) -> tuple[As
         return None
     label = "optimal (library)" if entry.status == "optimal" else "best known (library)"
     home = library.best_home(entry.name)
-    return Assignment(instance, label, home), KnownBound(entry.bound, entry.status == "optimal", "the library's certificate")
+    return Assignment(instance, label, home), KnownBound(
+        entry.bound, entry.status == "optimal", "the library's certificate"
+    )
 
 
 def from_method(selector: str, instance: Instance, seed: int, time_limit: float) -> Assignment:

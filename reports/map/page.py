@@ -65,7 +65,9 @@ def _table(assignments: Sequence[Assignment], known: KnownBound | None) -> Table
         Column("Y, ms", ".4f", "mean delay of a publication"),
         Column("Y1", ".4f", "the part of Y between clients and homes"),
         Column("Y2", ".4f", "the part of Y between servers and to the cloud"),
-        Column("excess", ".2%", "objective / reference - 1; the reference is the proven optimum or the certified bound"),
+        Column(
+            "excess", ".2%", "objective / reference - 1; the reference is the proven optimum or the certified bound"
+        ),
         Column("least θ", ".3f", "the smallest θ of a server"),
         Column("θ < 1", "d", "number of overloaded servers"),
         Column("storage", ".0%", "largest share of a storage capacity in use"),

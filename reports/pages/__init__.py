@@ -33,23 +33,23 @@ A new report is one new file in ``relocbench/commands`` and one line in ``relocb
         page.provenance(command_line())
         print(f"page: {page.write(out)}")
 
-In ``relocbench/cli.py``, import ``sizes`` from ``relocbench.commands`` and add it to the tuple ``COMMANDS``. The command
-is then ``relocbench sizes``. Imports stand inside ``run`` so that ``relocbench --help`` stays fast. A report with more
-code puts it into a folder of its own below ``reports``, as the other reports do.
+In ``relocbench/cli.py``, import ``sizes`` from ``relocbench.commands`` and add it to the tuple ``COMMANDS``. The
+command is then ``relocbench sizes``. Imports stand inside ``run`` so that ``relocbench --help`` stays fast. A
+larger report keeps its code in a folder of its own below ``reports``, as the other reports do.
 
 What a page can hold
 --------------------
-- ``page.section``, ``subsection``, ``text``, ``note``, ``warning`` and ``listing`` add text. A text is plain text with two
-  marks, ``**strong**`` and ```code```. Everything else is escaped (:func:`reports.pages.markup.marked`).
+- ``page.section``, ``subsection``, ``text``, ``note``, ``warning`` and ``listing`` add text. A text is plain text with
+  two marks, ``**strong**`` and ```code```. Everything else is escaped (:func:`reports.pages.markup.marked`).
 - ``page.numbers`` shows a few large numbers.
 - ``page.table`` adds a table that readers sort by clicking a heading: by the number in a cell, not by its text. Empty
   cells stay last. ``page.table(table, folded="All 64 rows")`` hides a long table behind one line.
-- ``page.figure(plot, caption)`` adds a plotly figure. Make the figure with :func:`reports.pages.figures.figure`; the page
-  sets the colours of axes and text for light, dark and print. The colour of a method always comes from
+- ``page.figure(plot, caption)`` adds a plotly figure. Make the figure with :func:`reports.pages.figures.figure`; the
+  page sets the colours of axes and text for light, dark and print. The colour of a method always comes from
   :func:`reports.pages.method_style.colour_of`.
 - ``page.panels([(title, plot), ...], caption, legend)`` places plots side by side with one legend.
-- ``figures.points(hover, command)`` gives each point of a trace a hover text and the command that reproduces it. A click
-  on the point shows the command below the plot, with a button that copies it.
+- ``figures.points(hover, command)`` gives each point of a trace a hover text and the command that reproduces it. A
+  click on the point shows the command below the plot, with a button that copies it.
 - ``page.html`` and ``page.script`` add HTML and JavaScript that the report provides.
 - ``page.provenance`` lists the command, the versions and the machine at the end of the page.
 - Every page ends with the same glossary (:mod:`reports.pages.glossary`) and links to it at the top.

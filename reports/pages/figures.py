@@ -1,4 +1,4 @@
-"""Plots in the style of the pages: plotly figures whose axis and text colours the page sets for light, dark and print."""
+"""Plots in the style of the pages: plotly figures whose colours the page sets for light, dark and print."""
 
 from collections.abc import Sequence
 from typing import Any

@@ -41,13 +41,16 @@ TERMS = (
     Term("Y2", "The part of `Y` between servers and to the cloud."),
     Term(
         "θ",
-        "The share of the messages that a server processes itself. A server whose storage or compute capacity is exceeded "
-        "has `θ < 1` and sends the share `1 - θ` to the cloud.",
+        "The share of the messages that a server processes itself. A server whose storage or compute capacity is "
+        "exceeded has `θ < 1` and sends the share `1 - θ` to the cloud.",
     ),
     Term("RA", "The paper's random method: every client gets a random server (`random`)."),
     Term("NS", "The paper's nearest-server method: every client gets its nearest server (`nearest`)."),
-    Term("OTOS", "The paper's method that chooses one server for each topic, then moves clients away from overloaded servers "
-        "(`otos`)."),
+    Term(
+        "OTOS",
+        "The paper's method that chooses one server for each topic, then moves clients away from overloaded servers "
+        "(`otos`).",
+    ),
     Term(
         "RELOC",
         "The paper's heuristic: it clusters the servers, places related clients together, then moves clients away from "
@@ -56,7 +59,10 @@ TERMS = (
     Term("loose", "A regime of capacities: no assignment overloads a server."),
     Term("scarce", "A regime: the nearest servers are overloaded, but some assignment overloads no server."),
     Term("overloaded", "A regime: every assignment overloads some server."),
-    Term("lower bound", "A proved number that the objective of no assignment is below. It is certified if a certificate proves it."),
+    Term(
+        "lower bound",
+        "A proved number that the objective of no assignment is below. It is certified if a certificate proves it.",
+    ),
     Term("gap", "`(objective - bound) / objective`: how far a lower bound is below an objective."),
     Term(
         "excess",
@@ -74,7 +80,5 @@ def glossary() -> Markup:
     Markup
         One section.
     """
-    entries = Markup().join(
-        Markup("<dt>{}</dt><dd>{}</dd>").format(term.name, marked(term.meaning)) for term in TERMS
-    )
+    entries = Markup().join(Markup("<dt>{}</dt><dd>{}</dd>").format(term.name, marked(term.meaning)) for term in TERMS)
     return Markup('<section id="{}"><h2>Glossary</h2><dl class="glossary">{}</dl></section>').format(ANCHOR, entries)

@@ -4,8 +4,8 @@ import hashlib
 import re
 from dataclasses import dataclass
 
-# The colours have medium lightness, so that they are visible on light and on dark backgrounds. Readers with colour vision
-# deficiency can distinguish them.
+# The colours have medium lightness, so that they are visible on light and on dark backgrounds. Readers with colour
+# vision deficiency can distinguish them.
 COLOURS = {
     "random": "#9a7b5f",
     "nearest": "#3b8bd0",

@@ -1,5 +1,5 @@
-"""The paper's evaluation, redone: its figures and studies, with the optimum beside them, and its claims, judged.
+"""The paper's evaluation, repeated: its figures and studies with the optimum beside them, and a verdict on each claim.
 
-``evaluation`` runs the methods, ``measures`` says what is known of each assignment, ``claims`` judges, ``maps`` and
-``curves`` draw, ``page`` puts it together.
+``evaluation`` runs the methods, ``measures`` measures each assignment, ``claims`` tests the claims, ``maps`` and
+``curves`` draw the plots, and ``page`` assembles the page.
 """

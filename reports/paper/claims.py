@@ -1,27 +1,43 @@
-"""What the paper says of its evaluation, in our words, each with a test, a verdict on our data and the numbers."""
+"""The claims of the paper's evaluation: each with a test, a verdict on our data, and the numbers."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
+from relocbench.instances.gap import excess
 from relocbench.reports.paper.evaluation import BASELINES
 from relocbench.reports.paper.measures import BEST, STEPS, Interval, Measured, Measures
 from relocbench.reports.paper.readings import DEFAULT_CLUSTERS, READINGS, reloc
 from relocbench.reports.statistics import FEWEST_FOR_INTERVAL, mean_interval
 
-HOLDS, IN_PART, FAILS, UNKNOWN = "holds", "holds in part", "does not hold", "too few seeds to tell"
-# Where the data has no value that the claim is about.
-NOT_ASKED = "not tested"
-# From this spread on the paper calls locality weak in its first study, in its third, and up to which strong.
-WEAK_FROM, INDIFFERENT_FROM, STRONG_TO = 5.0, 10.0, 5.0
-# What we take "does not vary so much" for.
+# The verdicts.
+HOLDS = "holds"
+IN_PART = "holds in part"
+FAILS = "does not hold"
+UNKNOWN = "too few seeds to tell"
+# The data has no value that the claim is about.
+NOT_TESTED = "not tested"
+# The first study of the paper calls locality weak from this σ on, in km.
+WEAK_FROM = 5.0
+# The third study of the paper says that K matters little from this σ on, and that locality is strong up to the other σ.
+INDIFFERENT_FROM = 10.0
+STRONG_TO = 5.0
+# Our threshold for "does not vary so much": the relative difference between the best and the worst K.
 LITTLE = 0.10
-# Room for rounding in comparisons of what is equal by construction.
+# The tolerance of comparisons between values that are equal by construction.
 ROUNDING = 1e-9
 
 
 @dataclass(frozen=True)
 class Verdict:
-    """What the data says, in a word, and in numbers."""
+    """The result of testing a claim.
+
+    Attributes
+    ----------
+    word
+        One of the verdicts, such as ``holds``.
+    numbers
+        The numbers behind it.
+    """
 
     word: str
     numbers: str
@@ -29,9 +45,21 @@ class Verdict:
 
 @dataclass(frozen=True)
 class Claim:
-    """What the paper says, what we tested, and what came out; for what depends on it, under each other reading."""
+    """A tested claim.
 
-    says: str
+    Attributes
+    ----------
+    statement
+        The claim, in our words.
+    test
+        How it is tested.
+    verdict
+        The verdict under our reading of Algorithm 1.
+    others
+        The verdicts under the other readings; empty if the claim does not depend on the reading.
+    """
+
+    statement: str
     test: str
     verdict: Verdict
     others: Mapping[str, Verdict]
@@ -44,7 +72,7 @@ class Claim:
 
 @dataclass(frozen=True)
 class _Data:
-    """The measures, as a reading of RELOC sees them."""
+    """The measures, with RELOC under one reading."""
 
     measures: Measures
     clusters: Sequence[int]
@@ -54,19 +82,19 @@ class _Data:
         return reloc(self.reading, k)
 
     def against(self, study: str, method: str, others: Sequence[str], what: str = "y") -> dict[float, Interval]:
-        """Return at each value by how much a method is above the best of others, with its interval."""
-        told = {}
+        """Return for each value the mean difference between a method and the best of others, with its interval."""
+        found = {}
         for x in self.measures.values(study):
             if differences := self.measures.differences(study, x, method, others, what):
-                told[x] = mean_interval(differences)
-        return told
+                found[x] = mean_interval(differences)
+        return found
 
     def mean(self, study: str, x: float, method: str, what: str) -> float:
         found = self.measures.mean(study, x, method, what)
         return float("nan") if found is None else found[0]
 
     def instances(self) -> list[dict[str, Measured]]:
-        """Return for each instance what each method did, where all of the four did something."""
+        """Return the assignments of each instance by method, for the instances that all four methods solved."""
         by_instance: dict[str, dict[str, Measured]] = {}
         for row in self.measures.rows:
             by_instance.setdefault(row.hash, {})[row.method] = row
@@ -74,62 +102,87 @@ class _Data:
         return [methods for methods in by_instance.values() if four <= methods.keys()]
 
 
-Judge = Callable[[_Data], Verdict]
+@dataclass(frozen=True)
+class _ClaimTest:
+    """A claim before it is tested."""
+
+    statement: str
+    test: str
+    judge: Callable[[_Data], Verdict]
+    depends_on_reading: bool
 
 
 def claims(measures: Measures, clusters: Sequence[int]) -> list[Claim]:
-    """Judge every claim; with few seeds nothing can be told."""
+    """Test every claim.
+
+    Parameters
+    ----------
+    measures
+        The measures of all assignments. With fewer than five seeds, every verdict is ``too few seeds to tell``.
+    clusters
+        The values of K.
+
+    Returns
+    -------
+    list of Claim
+        The tested claims.
+    """
     few = len(measures.seeds) < FEWEST_FOR_INTERVAL
 
-    def judged(judge: Judge, reading: str) -> Verdict:
-        verdict = judge(_Data(measures, clusters, reading))
+    def judged(claim: _ClaimTest, reading: str) -> Verdict:
+        verdict = claim.judge(_Data(measures, clusters, reading))
         return Verdict(UNKNOWN, f"{verdict.numbers} (needs {FEWEST_FOR_INTERVAL} seeds)") if few else verdict
 
     others = [reading for reading in READINGS if reading]
     return [
         Claim(
-            says, test, judged(judge, ""), {reading: judged(judge, reading) for reading in others if depends_on_reading}
+            claim.statement,
+            claim.test,
+            judged(claim, ""),
+            {reading: judged(claim, reading) for reading in others if claim.depends_on_reading},
         )
-        for says, test, judge, depends_on_reading in CLAIMS
+        for claim in CLAIMS
     ]
 
 
-def _word(good: int, of: int) -> str:
-    if of == 0:
-        return NOT_ASKED
-    return HOLDS if good == of else IN_PART if good else FAILS
+def _word(good: int, total: int) -> str:
+    if total == 0:
+        return NOT_TESTED
+    return HOLDS if good == total else IN_PART if good else FAILS
 
 
-def _listed(told: Mapping[float, Interval], symbol: str) -> str:
+def _listed(intervals: Mapping[float, Interval], symbol: str) -> str:
     return "; ".join(
-        f"{symbol} = {x:g}: {mean:+.3f} [{low:+.3f}, {high:+.3f}]" for x, (mean, low, high) in told.items()
+        f"{symbol} = {x:g}: {mean:+.3f} [{low:+.3f}, {high:+.3f}]" for x, (mean, low, high) in intervals.items()
     )
 
 
-def _below(told: Mapping[float, Interval]) -> int:
-    return sum(high < 0 for _, _, high in told.values())
+def _below(intervals: Mapping[float, Interval]) -> int:
+    return sum(high < 0 for _, _, high in intervals.values())
 
 
-def _above(told: Mapping[float, Interval]) -> int:
-    return sum(low > 0 for _, low, _ in told.values())
+def _above(intervals: Mapping[float, Interval]) -> int:
+    return sum(low > 0 for _, low, _ in intervals.values())
 
 
-def _fastest_when_spread(data: _Data) -> Verdict:
-    told = data.against("sigma", data.reloc(), BASELINES)
-    wanted = {x: interval for x, interval in told.items() if x >= WEAK_FROM}
+def _fastest_from_weak_locality(data: _Data) -> Verdict:
+    intervals = data.against("sigma", data.reloc(), BASELINES)
+    relevant = {x: interval for x, interval in intervals.items() if x >= WEAK_FROM}
     return Verdict(
-        _word(_below(wanted), len(wanted)), f"Y of RELOC minus the best of the other three, ms: {_listed(told, 'σ')}"
+        _word(_below(relevant), len(relevant)),
+        f"Y of RELOC minus the best of the other three, ms: {_listed(intervals, 'σ')}",
     )
 
 
-def _fastest_at_any_spool(data: _Data) -> Verdict:
-    told = data.against("spool", data.reloc(), BASELINES)
+def _fastest_at_every_spool(data: _Data) -> Verdict:
+    intervals = data.against("spool", data.reloc(), BASELINES)
     return Verdict(
-        _word(_below(told), len(told)), f"Y of RELOC minus the best of the other three, ms: {_listed(told, 'p')}"
+        _word(_below(intervals), len(intervals)),
+        f"Y of RELOC minus the best of the other three, ms: {_listed(intervals, 'p')}",
     )
 
 
-def _nearest_is_near(data: _Data) -> Verdict:
+def _nearest_has_least_distance(data: _Data) -> Verdict:
     found = data.instances()
     four = (*BASELINES, data.reloc())
     best = sum(
@@ -139,7 +192,7 @@ def _nearest_is_near(data: _Data) -> Verdict:
     return Verdict(_word(best, len(found)), f"on {best} of {len(found)} instances")
 
 
-def _nearest_pays_later(data: _Data) -> Verdict:
+def _nearest_y2_grows(data: _Data) -> Verdict:
     values = data.measures.values("sigma")
     first, last = values[0], values[-1]
     early = {row.seed: row.y2 for row in data.measures.of("sigma", first, "nearest")}
@@ -147,40 +200,43 @@ def _nearest_pays_later(data: _Data) -> Verdict:
     mean, low, high = mean_interval([late[seed] - early[seed] for seed in early.keys() & late.keys()])
     levels = ", ".join(f"{data.mean('sigma', x, 'nearest', 'y2'):.2f}" for x in values)
     return Verdict(
-        NOT_ASKED if first == last else HOLDS if low > 0 else FAILS,
+        NOT_TESTED if first == last else HOLDS if low > 0 else FAILS,
         f"Y2 of NS at σ = {', '.join(f'{x:g}' for x in values)}: {levels} ms; "
         f"from first to last {mean:+.3f} [{low:+.3f}, {high:+.3f}]",
     )
 
 
-def _nearest_with_room(data: _Data) -> Verdict:
+def _nearest_best_with_ample_capacity(data: _Data) -> Verdict:
     four = (*BASELINES, data.reloc())
-    roomy = [methods for methods in data.instances() if methods["nearest"].least_theta == 1]
-    best = [methods for methods in roomy if methods["nearest"].y <= min(methods[name].y for name in four) + ROUNDING]
-    over = [methods["nearest"].y / methods[BEST].y - 1 for methods in roomy if BEST in methods]
-    more = f"; above the best homes known by {mean_interval(over)[0]:.0%} on average" if over else ""
+    ample = [methods for methods in data.instances() if methods["nearest"].least_theta == 1]
+    best = [methods for methods in ample if methods["nearest"].y <= min(methods[name].y for name in four) + ROUNDING]
+    found = [excess(methods["nearest"].y, methods[BEST].y) for methods in ample if BEST in methods]
+    over = [value for value in found if value is not None]
+    more = f"; its mean excess over the best known homes is {mean_interval(over)[0]:.0%}" if over else ""
     return Verdict(
-        _word(len(best), len(roomy)),
-        f"{len(roomy)} instances on which NS overloads nobody; NS has the least Y of the four on {len(best)}{more}",
+        _word(len(best), len(ample)),
+        f"{len(ample)} instances on which NS overloads no server; NS has the least Y of the four on {len(best)}{more}",
     )
 
 
-def _otos_stores_least(data: _Data) -> Verdict:
-    told = data.against("sigma", "otos", ["random", "nearest", data.reloc()], "storage_use")
+def _otos_has_least_storage(data: _Data) -> Verdict:
+    intervals = data.against("sigma", "otos", ["random", "nearest", data.reloc()], "storage_use")
     means = "; ".join(
         f"σ = {x:g}: OTOS {data.mean('sigma', x, 'otos', 'storage_use'):.0%}, "
         f"RELOC {data.mean('sigma', x, data.reloc(), 'storage_use'):.0%}"
-        for x in told
+        for x in intervals
     )
-    return Verdict(_word(_below(told), len(told)), f"mean use of a server's storage: {means}")
+    return Verdict(_word(_below(intervals), len(intervals)), f"mean use of a server's storage: {means}")
 
 
-def _otos_is_farther(data: _Data) -> Verdict:
-    told = data.against("sigma", "otos", [data.reloc()], "y1")
-    return Verdict(_word(_above(told), len(told)), f"Y1 of OTOS minus Y1 of RELOC, ms: {_listed(told, 'σ')}")
+def _otos_has_larger_y1(data: _Data) -> Verdict:
+    intervals = data.against("sigma", "otos", [data.reloc()], "y1")
+    return Verdict(
+        _word(_above(intervals), len(intervals)), f"Y1 of OTOS minus Y1 of RELOC, ms: {_listed(intervals, 'σ')}"
+    )
 
 
-def _reloc_fits(data: _Data) -> Verdict:
+def _reloc_within_storage(data: _Data) -> Verdict:
     rows = [row for x in data.measures.values("sigma") for row in data.measures.of("sigma", x, data.reloc())]
     means = [data.mean("sigma", x, data.reloc(), "storage_use") for x in data.measures.values("sigma")]
     within = sum(row.fullest_storage <= 1 for row in rows)
@@ -202,126 +258,126 @@ def _steps_save_and_balance(data: _Data) -> Verdict:
     )
 
 
-def _cooperation_contains(data: _Data) -> Verdict:
-    told, shown = {}, []
+def _cooperation_limits_growth(data: _Data) -> Verdict:
+    intervals, steps = {}, []
     for x, interval in data.against("spool", STEPS["cooperation"], [STEPS["relation"]]).items():
         if data.mean("spool", x, STEPS["relation"], "least_theta") < 1:
-            told[x] = interval
+            intervals[x] = interval
             before, after = (data.mean("spool", x, STEPS[step], "y") for step in ("relation", "cooperation"))
-            shown.append(f"p = {x:g}: {before:.2f} → {after:.2f}")
+            steps.append(f"p = {x:g}: {before:.2f} → {after:.2f}")
     values = data.measures.values("spool")
     grown = [
         data.mean("spool", values[-1], name, "y") / data.mean("spool", values[0], name, "y")
         for name in (data.reloc(), BEST)
     ]
     return Verdict(
-        _word(_below(told), len(told)),
-        f"Y before and after the step, ms: {'; '.join(shown) or 'no server was overloaded'}. From p = {values[0]:g} to "
-        f"{values[-1]:g} RELOC's Y grows to {grown[0]:.1f} times, that of the best homes known to {grown[1]:.1f} times",
+        _word(_below(intervals), len(intervals)),
+        f"Y before and after the step, ms: {'; '.join(steps) or 'no server was overloaded'}. From p = {values[0]:g} to "
+        f"{values[-1]:g} RELOC's Y grows by the factor {grown[0]:.1f}, that of the best known homes by {grown[1]:.1f}",
     )
 
 
 def _clusters_matter_little(data: _Data) -> Verdict:
-    shown, calm = [], []
+    spreads, small = [], []
     for x in data.measures.values("sigma"):
         if x >= INDIFFERENT_FROM:
             means = [data.mean("sigma", x, data.reloc(k), "y") for k in data.clusters]
             spread = max(means) / min(means) - 1
-            calm.append(spread <= LITTLE)
-            shown.append(f"σ = {x:g}: {spread:.0%} between the best and the worst K")
-    return Verdict(_word(sum(calm), len(calm)), "; ".join(shown))
+            small.append(spread <= LITTLE)
+            spreads.append(f"σ = {x:g}: {spread:.0%} between the best and the worst K")
+    return Verdict(_word(sum(small), len(small)), "; ".join(spreads))
 
 
 def _more_clusters_help(data: _Data) -> Verdict:
     most = max(data.clusters)
-    told = data.against("sigma", data.reloc(most), [data.reloc()])
-    wanted = {x: interval for x, interval in told.items() if x <= STRONG_TO}
+    intervals = data.against("sigma", data.reloc(most), [data.reloc()])
+    relevant = {x: interval for x, interval in intervals.items() if x <= STRONG_TO}
     means = "; ".join(
         f"σ = {x:g}: " + ", ".join(f"{data.mean('sigma', x, data.reloc(k), 'y'):.2f}" for k in data.clusters)
-        for x in told
+        for x in intervals
     )
     return Verdict(
-        _word(_below(wanted), len(wanted)),
-        f"Y of K = {most} minus Y of K = {DEFAULT_CLUSTERS}, ms: {_listed(told, 'σ')}. "
+        _word(_below(relevant), len(relevant)),
+        f"Y of K = {most} minus Y of K = {DEFAULT_CLUSTERS}, ms: {_listed(intervals, 'σ')}. "
         f"Mean Y at K = {', '.join(map(str, data.clusters))}: {means}",
     )
 
 
-# What the paper says in our words; the test; the judge; whether the reading of Algorithm 1 matters to it.
-CLAIMS: tuple[tuple[str, str, Judge, bool], ...] = (
-    (
+CLAIMS = (
+    _ClaimTest(
         f"Of the four, RELOC delivers fastest once σ is {WEAK_FROM:g} km or more.",
-        "The 95 % interval of the mean paired difference in Y to the best of the other three is below 0, at each one.",
-        _fastest_when_spread,
-        True,
+        "At each such σ, the 95 % interval of the mean paired difference in Y to the best of the other three is below "
+        "0.",
+        _fastest_from_weak_locality,
+        depends_on_reading=True,
     ),
-    (
-        "NS keeps clients nearest to their homes.",
-        "Least mean distance of the four, instance by instance (true by construction).",
-        _nearest_is_near,
-        False,
+    _ClaimTest(
+        "NS has the smallest distances between clients and homes.",
+        "On every instance, NS has the least mean distance of the four (true by construction).",
+        _nearest_has_least_distance,
+        depends_on_reading=False,
     ),
-    (
-        "NS pays for that with a Y2 that grows with σ.",
-        "The 95 % interval of the mean paired rise in Y2 from the least to the largest σ is above 0.",
-        _nearest_pays_later,
-        False,
+    _ClaimTest(
+        "Y2 of NS grows with σ.",
+        "The 95 % interval of the mean paired increase of Y2 from the least to the largest σ is above 0.",
+        _nearest_y2_grows,
+        depends_on_reading=False,
     ),
-    (
+    _ClaimTest(
         "Where capacity is ample, NS may be the best choice.",
         "On instances where NS leaves every θ at 1, NS has the least Y of the four.",
-        _nearest_with_room,
-        True,
+        _nearest_best_with_ample_capacity,
+        depends_on_reading=True,
     ),
-    (
-        "OTOS takes up the least storage.",
-        "The 95 % interval of the mean paired difference in storage to the thriftiest of the other three is below 0, "
-        "at each σ.",
-        _otos_stores_least,
-        True,
+    _ClaimTest(
+        "OTOS uses the least storage.",
+        "At each σ, the 95 % interval of the mean paired difference in storage to the least of the other three is "
+        "below 0.",
+        _otos_has_least_storage,
+        depends_on_reading=True,
     ),
-    (
-        "OTOS has a larger Y1 than RELOC throughout.",
-        "The 95 % interval of the mean paired difference in Y1 is above 0, at each σ.",
-        _otos_is_farther,
-        True,
+    _ClaimTest(
+        "OTOS has a larger Y1 than RELOC at every σ.",
+        "At each σ, the 95 % interval of the mean paired difference in Y1 is above 0.",
+        _otos_has_larger_y1,
+        depends_on_reading=True,
     ),
-    (
-        "RELOC's storage stays below A, however large σ.",
-        "No server holds more than A, on any instance; in part, if the mean over servers stays below A.",
-        _reloc_fits,
-        True,
+    _ClaimTest(
+        "RELOC's storage stays below A at every σ.",
+        "No server exceeds A on any instance. The claim holds in part if the mean over servers stays below A.",
+        _reloc_within_storage,
+        depends_on_reading=True,
     ),
-    (
-        "The relation step saves storage, the cooperation step levels it between servers.",
-        "Paired, at each σ: mean storage after the relation step is below that after the locality step; the fullest "
-        "server after cooperation is below the fullest before.",
+    _ClaimTest(
+        "The relation step saves storage, and the cooperation step balances it between servers.",
+        "At each σ, paired: the mean storage after the relation step is below that after the locality step, and the "
+        "fullest server after the cooperation step is below the fullest server before it.",
         _steps_save_and_balance,
-        False,
+        depends_on_reading=False,
     ),
-    (
-        "Of the four, RELOC delivers fastest whatever the size of spools.",
-        "As the first claim, at each p.",
-        _fastest_at_any_spool,
-        True,
+    _ClaimTest(
+        "Of the four, RELOC delivers fastest for every size of spools.",
+        "At each p, the same test as for the first claim.",
+        _fastest_at_every_spool,
+        depends_on_reading=True,
     ),
-    (
+    _ClaimTest(
         "When the relation step leaves servers overloaded, cooperation keeps the growth of Y small.",
-        "Wherever the relation step leaves a θ below 1: Y after cooperation is below Y before, paired.",
-        _cooperation_contains,
-        False,
+        "At each p where the relation step leaves a θ below 1, Y after cooperation is below Y before it, paired.",
+        _cooperation_limits_growth,
+        depends_on_reading=False,
     ),
-    (
+    _ClaimTest(
         f"For σ of {INDIFFERENT_FROM:g} km and more, the number of clusters K matters little.",
         f"Mean Y of the worst K is at most {LITTLE:.0%} above that of the best (the threshold is ours).",
         _clusters_matter_little,
-        True,
+        depends_on_reading=True,
     ),
-    (
+    _ClaimTest(
         f"For σ up to {STRONG_TO:g} km, a larger K lowers Y.",
-        f"Y with the largest K is below Y with K = {DEFAULT_CLUSTERS}, paired, at each such σ. (With as many clusters "
-        "as servers RELOC is NS.)",
+        f"At each such σ, Y with the largest K is below Y with K = {DEFAULT_CLUSTERS}, paired. (With as many clusters "
+        "as servers, RELOC is NS.)",
         _more_clusters_help,
-        True,
+        depends_on_reading=True,
     ),
 )

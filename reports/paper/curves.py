@@ -1,134 +1,209 @@
-"""The three studies as curves: what each method uses and how fast it delivers, against what is varied."""
+"""The curves of the three studies: loads, distances and delays of each method against the varied parameter."""
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
 import plotly.graph_objects as go
 
 from relocbench.reports.pages.figures import banded_line, figure, line, points
-from relocbench.reports.pages.method_style import BAD, Look, colour_of
+from relocbench.reports.pages.method_style import BAD, Style, colour_of
 from relocbench.reports.paper.evaluation import ANNEAL, BASELINES
 from relocbench.reports.paper.measures import BEST, Interval, Measures
 from relocbench.reports.paper.readings import reloc
 from relocbench.reports.statistics import FEWEST_FOR_INTERVAL
 
-# What is drawn, its title, how it is written, and whether there is a capacity to draw.
+
+@dataclass(frozen=True)
+class Panel:
+    """One panel of a study.
+
+    Attributes
+    ----------
+    measure
+        The attribute of :class:`reports.paper.measures.Measured` that is drawn.
+    title
+        The title, with units.
+    form
+        The format of its numbers.
+    has_capacity
+        Whether the panel shows the capacity.
+    """
+
+    measure: str
+    title: str
+    form: str
+    has_capacity: bool = False
+
+
 PANELS = (
-    ("storage_use", "Storage, mean of servers, share of A", ".0%", True),
-    ("fullest_compute", "Compute, fullest server, share of B", ".0%", True),
-    ("distance_km", "Client to home, km", ".2f", False),
-    ("y", "Y, mean delay, ms", ".3f", False),
-    ("y1", "Y1, distance, ms", ".3f", False),
-    ("y2", "Y2, resources, ms", ".3f", False),
+    Panel("storage_use", "Storage, mean of servers, share of A", ".0%", has_capacity=True),
+    Panel("fullest_compute", "Compute, fullest server, share of B", ".0%", has_capacity=True),
+    Panel("distance_km", "Client to home, km", ".2f"),
+    Panel("y", "Y, mean delay, ms", ".3f"),
+    Panel("y1", "Y1, distance, ms", ".3f"),
+    Panel("y2", "Y2, resources, ms", ".3f"),
 )
-AXES = {"sigma": "σ, km", "spool": "p, spool a member"}
+AXES = {"sigma": "σ, km", "spool": "p, spool size per member"}
 SYMBOLS = {"sigma": "σ", "spool": "p"}
-# The first is drawn first, below the others.
+# The methods in the order in which they are drawn; later ones cover earlier ones.
 METHODS = {
-    BEST: "best homes known",
+    BEST: "best known homes",
     **dict(zip(BASELINES, ("RA", "NS", "OTOS"), strict=True)),
     reloc(): "RELOC",
     ANNEAL: "annealing",
 }
-CAPACITY = Look(BAD, "dash")
-CERTIFIED = Look(colour_of("bound"), "dot", "x")
-BEST_LOOK = Look("#a9b0b8", "solid", "diamond")
-# From local to spread out.
+CAPACITY = Style(BAD, "dash")
+CERTIFIED = Style(colour_of("bound"), "dot", "x")
+BEST_STYLE = Style("#a9b0b8", "solid", "diamond")
+# The colours of the values of σ, from small to large.
 SPREADS = ("#5e3c99", "#2f6db3", "#2f9e77", "#e08e1b", "#d9455f", "#9a7b5f")
 
-# Study, value, method -> the command that does it again, if there is one.
+# A function of study, value and method that returns the command that repeats the runs, or None.
 Command = Callable[[str, float, str], str | None]
 
 
-def legend() -> list[tuple[str, Look]]:
-    """Return the legend of the studies over σ and p."""
-    drawn = [(title, _look(method)) for method, title in METHODS.items()]
+def legend() -> list[tuple[str, Style]]:
+    """Return the legend of the studies over σ and p.
+
+    Returns
+    -------
+    list
+        Names and styles.
+    """
+    drawn = [(title, _style(method)) for method, title in METHODS.items()]
     return [*drawn, ("certified bound", CERTIFIED), ("capacity", CAPACITY)]
 
 
 def curves(measures: Measures, study: str, command: Command) -> list[tuple[str, go.Figure]]:
-    """Return the six panels of a study over σ or p."""
+    """Draw the panels of a study over σ or p.
+
+    Parameters
+    ----------
+    measures
+        The measures of all assignments.
+    study
+        ``sigma`` or ``spool``.
+    command
+        The command of each point.
+
+    Returns
+    -------
+    list
+        A title and a plot for each panel.
+    """
     values = measures.values(study)
     panels = []
-    for what, title, form, limited in PANELS:
-        plot = _panel(AXES[study], form)
+    for panel in PANELS:
+        form = panel.form
+        plot = _empty_panel(AXES[study], form)
         plot.update_layout(xaxis_tickvals=values)
-        drawn = [(method, name, what, _look(method)) for method, name in METHODS.items()]
-        if what == "y":
+        drawn = [(method, name, panel.measure, _style(method)) for method, name in METHODS.items()]
+        if panel.measure == "y":
             drawn.append((BEST, "certified bound", "bound", CERTIFIED))
-        for method, name, number, look in drawn:
-            found = {x: mean for x in values if (mean := measures.mean(study, x, method, number)) is not None}
-            hover = [f"{name}, {SYMBOLS[study]} = {x:g}: {_written(mean, form, measures)}" for x, mean in found.items()]
-            told = points(hover, [command(study, x, method) for x in found])
+        for method, name, measure, style in drawn:
+            found = {x: mean for x in values if (mean := measures.mean(study, x, method, measure)) is not None}
+            hover = [
+                f"{name}, {SYMBOLS[study]} = {x:g}: {_formatted(mean, form, measures)}" for x, mean in found.items()
+            ]
+            data = points(hover, [command(study, x, method) for x in found])
             middle, low, high = zip(*found.values(), strict=True) if found else ((), (), ())
-            # Wide and below the others: annealing lies on it.
-            width = 7 if method == BEST and look is BEST_LOOK else 2.5
-            banded_line(plot, name, look, list(found), middle, low, high, line={"width": width}, **told)
-        if limited:
-            _capacity(plot)
-        panels.append((title, plot))
+            # The line of the best known homes is wide, because the line of annealing lies on top of it.
+            width = 7 if style is BEST_STYLE else 2.5
+            banded_line(plot, name, style, list(found), middle, low, high, line={"width": width}, **data)
+        if panel.has_capacity:
+            _add_capacity(plot)
+        panels.append((panel.title, plot))
     return panels
 
 
-def spreads(measures: Measures) -> list[tuple[str, Look]]:
-    """Return the legend of the study over K: a colour for each σ."""
-    drawn = [(f"σ = {x:g} km", Look(_spread(number))) for number, x in enumerate(measures.values("sigma"))]
+def cluster_legend(measures: Measures) -> list[tuple[str, Style]]:
+    """Return the legend of the study over K.
+
+    Parameters
+    ----------
+    measures
+        The measures of all assignments.
+
+    Returns
+    -------
+    list
+        Names and styles: one colour for each σ, and the capacity.
+    """
+    drawn = [(f"σ = {x:g} km", Style(_spread(number))) for number, x in enumerate(measures.values("sigma"))]
     return [*drawn, ("capacity", CAPACITY)]
 
 
 def cluster_curves(measures: Measures, clusters: Sequence[int], command: Command) -> list[tuple[str, go.Figure]]:
-    """Return the six panels over K, a line a spread; annealing and the best homes known stand to the right of it."""
-    beside = {"SA": ANNEAL, "best": BEST}
-    methods = {str(k): reloc(k=k) for k in clusters} | beside
+    """Draw the panels of the study over K.
+
+    Parameters
+    ----------
+    measures
+        The measures of all assignments.
+    clusters
+        The values of K.
+    command
+        The command of each point.
+
+    Returns
+    -------
+    list
+        A title and a plot for each panel, with one line for each σ. Annealing and the best known homes are points to
+        the right of the line.
+    """
+    separate = {"SA": ANNEAL, "best": BEST}
+    methods = {str(k): reloc(k=k) for k in clusters} | separate
     panels = []
-    for what, title, form, limited in PANELS:
-        plot = _panel("K", form)
+    for panel in PANELS:
+        form = panel.form
+        plot = _empty_panel("K", form)
         axis = {"type": "category", "categoryorder": "array", "categoryarray": list(methods), "tickangle": 0}
         plot.update_layout(xaxis=axis)
         for number, x in enumerate(measures.values("sigma")):
             found = {
-                place: mean
-                for place, method in methods.items()
-                if (mean := measures.mean("sigma", x, method, what)) is not None
+                label: mean
+                for label, method in methods.items()
+                if (mean := measures.mean("sigma", x, method, panel.measure)) is not None
             }
             for joined in (True, False):
-                part = {place: mean for place, mean in found.items() if (place not in beside) == joined}
+                part = {label: mean for label, mean in found.items() if (label not in separate) == joined}
                 hover = [
-                    f"σ = {x:g} km, {f'K = {place}' if joined else METHODS[methods[place]]}: "
-                    f"{_written(mean, form, measures)}"
-                    for place, mean in part.items()
+                    f"σ = {x:g} km, {f'K = {label}' if joined else METHODS[methods[label]]}: "
+                    f"{_formatted(mean, form, measures)}"
+                    for label, mean in part.items()
                 ]
-                told = points(hover, [command("sigma", x, methods[place]) for place in part])
+                data = points(hover, [command("sigma", x, methods[label]) for label in part])
                 middle, low, high = zip(*part.values(), strict=True) if part else ((), (), ())
-                name, look = f"σ = {x:g}", Look(_spread(number), symbol="circle" if joined else "diamond")
+                name, style = f"σ = {x:g}", Style(_spread(number), symbol="circle" if joined else "diamond")
                 if joined:
-                    banded_line(plot, name, look, list(part), middle, low, high, **told)
+                    banded_line(plot, name, style, list(part), middle, low, high, **data)
                 else:
-                    plot.add_trace(line(name, look, x=list(part), y=middle, mode="markers", **told))
-        if limited:
-            _capacity(plot)
-        panels.append((title, plot))
+                    plot.add_trace(line(name, style, x=list(part), y=middle, mode="markers", **data))
+        if panel.has_capacity:
+            _add_capacity(plot)
+        panels.append((panel.title, plot))
     return panels
 
 
-def _panel(x: str, form: str) -> go.Figure:
+def _empty_panel(x: str, form: str) -> go.Figure:
     plot = figure(x=x, y="", height=280, showlegend=False, yaxis_rangemode="tozero")
     return plot.update_layout(
         margin={"l": 44, "r": 10, "t": 8, "b": 42}, yaxis_tickformat=".0%" if form.endswith("%") else ""
     )
 
 
-def _look(method: str) -> Look:
-    return BEST_LOOK if method == BEST else Look(colour_of(method))
+def _style(method: str) -> Style:
+    return BEST_STYLE if method == BEST else Style(colour_of(method))
 
 
 def _spread(number: int) -> str:
     return SPREADS[number % len(SPREADS)]
 
 
-def _capacity(plot: go.Figure) -> None:
+def _add_capacity(plot: go.Figure) -> None:
     plot.add_hline(y=1.0, line={"color": CAPACITY.colour, "dash": CAPACITY.dash, "width": 1.5})
 
 
-def _written(mean: Interval, form: str, measures: Measures) -> str:
+def _formatted(mean: Interval, form: str, measures: Measures) -> str:
     middle, low, high = (format(value, form) for value in mean)
     return f"{middle} [{low}, {high}]" if len(measures.seeds) >= FEWEST_FOR_INTERVAL else middle

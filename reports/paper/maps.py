@@ -1,4 +1,4 @@
-"""Maps of the field: who belongs to which topic, who lives where, and what that asks of each server."""
+"""Maps of clients, topics and homes, and bar charts of the loads of servers."""
 
 import itertools
 from collections.abc import Iterable, Sequence
@@ -21,7 +21,18 @@ SERVER = {"symbol": "square", "size": 11, "line": {"width": 1, "color": REFERENC
 
 
 def topic_map(instance: Instance) -> go.Figure:
-    """Return the clients, those of one topic joined by lines; who is in several topics has a ring."""
+    """Draw clients and topics.
+
+    Parameters
+    ----------
+    instance
+        The instance.
+
+    Returns
+    -------
+    go.Figure
+        The map. Lines join the members of a topic, and clients in several topics have a ring.
+    """
     plot = figure(x="km", y="km", height=MAP_HEIGHT, showlegend=False)
     _square(plot)
     members = instance.members
@@ -31,8 +42,8 @@ def topic_map(instance: Instance) -> go.Figure:
         plot.add_trace(
             _lines(*_between(instance, instance, pairs), colour, 0.6, 0.35 if instance.n_topics < 20 else 0.12)
         )
-        told = [f"client {client}\ntopic {topic}, {len(inside)} members" for client in inside]
-        plot.add_trace(_clients(instance, inside, colour, told))
+        hover = [f"client {client}\ntopic {topic}, {len(inside)} members" for client in inside]
+        plot.add_trace(_clients(instance, inside, colour, hover))
     several = np.flatnonzero(np.diff(instance.topics.start) > 1)
     plot.add_trace(
         go.Scatter(
@@ -53,7 +64,20 @@ def topic_map(instance: Instance) -> go.Figure:
 
 
 def home_map(instance: Instance, home: IntArray) -> go.Figure:
-    """Return the clients, each joined to its home in the home's colour."""
+    """Draw clients and their homes.
+
+    Parameters
+    ----------
+    instance
+        The instance.
+    home
+        The homes.
+
+    Returns
+    -------
+    go.Figure
+        The map. A line in the colour of the home joins each client to its home.
+    """
     plot = figure(x="km", y="km", height=MAP_HEIGHT, showlegend=False)
     _square(plot)
     for trace in _homes(instance, home):
@@ -62,7 +86,20 @@ def home_map(instance: Instance, home: IntArray) -> go.Figure:
 
 
 def load_panel(instance: Instance, home: IntArray) -> go.Figure:
-    """Return such a map with two rows of bars below: each server's storage and compute load, and its capacity."""
+    """Draw clients and their homes, with bar charts of the loads below.
+
+    Parameters
+    ----------
+    instance
+        The instance.
+    home
+        The homes.
+
+    Returns
+    -------
+    go.Figure
+        The map, and bars of the storage and compute load of each server with its capacity.
+    """
     plot = make_subplots(rows=3, cols=1, row_heights=[0.58, 0.21, 0.21], vertical_spacing=0.09)
     plot.update_layout(
         template="none", height=BARS_HEIGHT, margin={"l": 46, "r": 10, "t": 8, "b": 40}, showlegend=False
@@ -80,14 +117,14 @@ def load_panel(instance: Instance, home: IntArray) -> go.Figure:
         ("compute v", cost.compute_load, instance.compute_capacity),
     )
     for row, (what, load, capacity) in enumerate(parts, start=2):
-        told = [
+        hover = [
             f"server {name}\n{what} = {one:g} of {most:g}"
             for name, one, most in zip(names, load, capacity, strict=True)
         ]
         plot.add_trace(
-            go.Bar(x=names, y=load, marker={"color": home_colours(instance.n_servers)}, **points(told)), row=row, col=1
+            go.Bar(x=names, y=load, marker={"color": home_colours(instance.n_servers)}, **points(hover)), row=row, col=1
         )
-        # A step for each server, as capacities need not be alike.
+        # The line has a step for each server, because capacities may differ.
         plot.add_trace(
             go.Scatter(
                 x=names, y=capacity, mode="lines", line={"color": BAD, "width": 1.5, "shape": "hvh"}, hoverinfo="skip"
@@ -104,17 +141,28 @@ def load_panel(instance: Instance, home: IntArray) -> go.Figure:
 
 
 def size_histogram(sizes: Sequence[OffsetArray]) -> go.Figure:
-    """Return how many topics have how many members: in the first replicate as bars, on average as points."""
+    """Draw the histogram of topic sizes.
+
+    Parameters
+    ----------
+    sizes
+        The sizes of the topics of each replicate.
+
+    Returns
+    -------
+    go.Figure
+        Bars for the first replicate, and points for the mean of all replicates.
+    """
     plot = figure(x="members of the topic, |C|", y="topics", height=340, bargap=0.15)
     most = max(int(one.max()) for one in sizes)
     count = np.array([np.bincount(one, minlength=most + 1) for one in sizes])
     members = np.arange(most + 1)
     first = members >= min(int(one.min()) for one in sizes)
-    told = [f"{n} topics of {size} members" for size, n in zip(members[first], count[0][first], strict=True)]
-    plot.add_trace(go.Bar(x=members[first], y=count[0][first], name="seed 0", marker_color="#3b8bd0", **points(told)))
+    hover = [f"{n} topics of {size} members" for size, n in zip(members[first], count[0][first], strict=True)]
+    plot.add_trace(go.Bar(x=members[first], y=count[0][first], name="seed 0", marker_color="#3b8bd0", **points(hover)))
     if len(sizes) > 1:
         mean = count.mean(axis=0)[first]
-        told = [f"{n:.1f} topics of {size} members on average" for size, n in zip(members[first], mean, strict=True)]
+        hover = [f"{n:.1f} topics of {size} members on average" for size, n in zip(members[first], mean, strict=True)]
         plot.add_trace(
             go.Scatter(
                 x=members[first],
@@ -122,14 +170,14 @@ def size_histogram(sizes: Sequence[OffsetArray]) -> go.Figure:
                 mode="lines+markers",
                 name=f"mean of {len(sizes)} seeds",
                 line={"color": REFERENCE, "dash": "dot"},
-                **points(told),
+                **points(hover),
             )
         )
     return plot
 
 
 def _square(plot: go.Figure) -> None:
-    """Show a kilometre as long one way as the other."""
+    """Give both axes the same scale."""
     plot.update_layout(
         xaxis={"constrain": "domain", "zeroline": False, "showgrid": False},
         yaxis={"scaleanchor": "x", "constrain": "domain", "zeroline": False, "showgrid": False},
@@ -138,21 +186,21 @@ def _square(plot: go.Figure) -> None:
 
 def _homes(instance: Instance, home: IntArray) -> list[go.Scatter]:
     cost = evaluate(instance, home)
-    shades = home_colours(instance.n_servers)
+    colours = home_colours(instance.n_servers)
     traces = []
     for server in np.unique(home).tolist():
         inside = np.flatnonzero(home == server)
         ends = _between(instance, _Servers(instance), ((client, server) for client in inside.tolist()))
-        traces.append(_lines(*ends, shades[server], 1.2, 0.75))
-        traces.append(_clients(instance, inside, shades[server], [f"client {one}\nhome {server}" for one in inside]))
-    told = [
+        traces.append(_lines(*ends, colours[server], 1.2, 0.75))
+        traces.append(_clients(instance, inside, colours[server], [f"client {one}\nhome {server}" for one in inside]))
+    hover = [
         f"server {server}: {int((home == server).sum())} clients\nstorage {cost.storage_load[server]:g} of "
         f"{instance.storage_capacity[server]:g}\ncompute {cost.compute_load[server]:g} of "
         f"{instance.compute_capacity[server]:g}\n"
         f"θ = {cost.theta[server]:.3f}"
         for server in range(instance.n_servers)
     ]
-    servers = _servers(instance, shades, told)
+    servers = _servers(instance, colours, hover)
     servers.marker.line = {
         "color": [BAD if theta < 1 else REFERENCE for theta in cost.theta],
         "width": [3 if theta < 1 else 1 for theta in cost.theta],
@@ -161,7 +209,7 @@ def _homes(instance: Instance, home: IntArray) -> list[go.Scatter]:
 
 
 class _Servers:
-    """The places of servers, where those of clients are asked for."""
+    """The positions of servers under the names of the positions of clients, for :func:`_between`."""
 
     def __init__(self, instance: Instance) -> None:
         self.client_x, self.client_y = instance.server_x, instance.server_y
@@ -170,7 +218,7 @@ class _Servers:
 def _between(
     one: Instance, other: "Instance | _Servers", pairs: Iterable[tuple[int, int]]
 ) -> tuple[list[float | None], list[float | None]]:
-    """Return lines between places, as one path with breaks."""
+    """Return lines between pairs of positions, as one path with breaks."""
     x: list[float | None] = []
     y: list[float | None] = []
     for first, second in pairs:
@@ -183,16 +231,16 @@ def _lines(x: list[float | None], y: list[float | None], colour: str, width: flo
     return go.Scatter(x=x, y=y, mode="lines", line={"color": colour, "width": width}, opacity=opacity, hoverinfo="skip")
 
 
-def _clients(instance: Instance, clients: IntArray | OffsetArray, colour: str, told: list[str]) -> go.Scatter:
+def _clients(instance: Instance, clients: IntArray | OffsetArray, colour: str, hover: list[str]) -> go.Scatter:
     marker: dict[str, Any] = {"color": colour, "size": 7 if instance.n_clients < 100 else 4.5}
     return go.Scatter(
-        x=instance.client_x[clients], y=instance.client_y[clients], mode="markers", marker=marker, **points(told)
+        x=instance.client_x[clients], y=instance.client_y[clients], mode="markers", marker=marker, **points(hover)
     )
 
 
-def _servers(instance: Instance, shades: list[str], told: list[str]) -> go.Scatter:
-    marker = SERVER | {"color": shades}
-    return go.Scatter(x=instance.server_x, y=instance.server_y, mode="markers", marker=marker, **points(told))
+def _servers(instance: Instance, colours: list[str], hover: list[str]) -> go.Scatter:
+    marker = SERVER | {"color": colours}
+    return go.Scatter(x=instance.server_x, y=instance.server_y, mode="markers", marker=marker, **points(hover))
 
 
 def _names(instance: Instance) -> list[str]:

@@ -1,4 +1,4 @@
-"""What is known of each assignment, and how it is looked up: one row an assignment, as in the Parquet file."""
+"""The measures of each assignment, one row per assignment as in the Parquet file, and how to look them up."""
 
 import dataclasses
 from collections.abc import Iterable, Sequence
@@ -14,18 +14,30 @@ from relocbench.instances.instance import Instance
 from relocbench.instances.kernels.ragged import IntArray
 from relocbench.reports.statistics import mean_interval
 
+# A mean with the lower and upper end of its interval.
 Interval = tuple[float, float, float]
 
-# What the best homes known are called among the methods, and RELOC's homes after each of its steps.
+# The name of the best known homes in the column of methods.
 BEST = "best known"
+# The names of RELOC's homes after each of its steps.
 STEPS = {step: f"reloc after {step}" for step in ("locality", "relation", "cooperation")}
-# A cost is proved optimal when it is within this share of the bound, as in a certificate.
+# An objective is proved optimal if its gap is at most this, as in a certificate.
 PROVED = 1e-6
 
 
 @dataclass(frozen=True)
 class Case:
-    """An instance, and where it stands: which study, at which value, with which seed."""
+    """An instance of a study.
+
+    Attributes
+    ----------
+    study, x
+        ``sigma`` or ``spool``, and the value of σ or p.
+    seed
+        The seed of the instance.
+    instance
+        The instance.
+    """
 
     study: str
     x: float
@@ -42,20 +54,20 @@ class Measured:
     study, x
         ``sigma`` or ``spool``, and the value of σ or p.
     instance, hash, seed, method
-        What was solved, and how.
+        The instance, its seed, and the method.
     y, y1, y2
-        Mean delay of a publication and its parts, ms.
+        The mean delay of a publication and its parts, in ms.
     bound
-        What no assignment's ``y`` is below, by a verified certificate; best homes only. At a larger spool, that of a
-        smaller one, where it is higher (:func:`carried`).
+        A certified lower bound on ``y``; only for the best known homes. It may come from a smaller spool, where that
+        bound is higher (:func:`carry_bounds`).
     storage_use, fullest_storage, compute_use, fullest_compute
-        Share of the capacity that is asked for: mean over servers, and the largest.
+        The load as a share of the capacity: the mean over servers, and the largest.
     distance_km
-        Mean from a client to its home.
+        The mean distance from a client to its home.
     least_theta
-        Of all servers.
+        The least ``θ`` of a server.
     seconds
-        What the method took; None for what was not timed.
+        The run time of the method; None if it was not measured.
     """
 
     study: str
@@ -78,14 +90,33 @@ class Measured:
 
     @property
     def proved(self) -> bool:
-        """Whether the bound says that nothing is better."""
+        """Whether the bound proves that the homes are optimal."""
         return self.bound is not None and self.y - self.bound <= PROVED * max(self.y, 1e-9)
 
 
-def measured(
+def measure(
     case: Case, home: IntArray, method: str, seconds: float | None = None, bound: float | None = None
 ) -> Measured:
-    """Measure an assignment; ``bound`` is one on ``ΣD``."""
+    """Measure an assignment.
+
+    Parameters
+    ----------
+    case
+        The instance.
+    home
+        The homes.
+    method
+        The name of the method.
+    seconds
+        The run time of the method, if it was measured.
+    bound
+        A lower bound on ``ΣD``, if one is known.
+
+    Returns
+    -------
+    Measured
+        The measures.
+    """
     instance = case.instance
     cost = evaluate(instance, home)
     storage, compute = (
@@ -113,58 +144,130 @@ def measured(
     )
 
 
-def carried(rows: Sequence[Measured]) -> list[Measured]:
-    """Return rows of one map with ascending spools, each with the highest bound of those up to it.
+def carry_bounds(rows: Sequence[Measured]) -> list[Measured]:
+    """Carry bounds from smaller to larger spools.
 
-    Larger spools leave every ``θ`` as it is or lower it, which costs no less where the cloud is far (docs/model.md,
-    fact 1): so what no assignment is below at a smaller spool, none is below at a larger one.
+    A larger spool lowers every ``θ`` or leaves it unchanged. This never lowers the cost if the cloud is far
+    (docs/model.md, fact 1), so a bound at a smaller spool also holds at a larger one.
+
+    Parameters
+    ----------
+    rows
+        Rows of instances that differ only in the size of their spools.
+
+    Returns
+    -------
+    list of Measured
+        The rows by ascending spool, each with the highest bound up to its spool.
     """
     highest = None
-    told = []
+    found = []
     for row in sorted(rows, key=lambda row: row.x):
         highest = max((bound for bound in (highest, row.bound) if bound is not None), default=None)
-        told.append(dataclasses.replace(row, bound=highest))
-    return told
+        found.append(dataclasses.replace(row, bound=highest))
+    return found
 
 
 class Measures:
-    """All assignments, looked up by study, value and method."""
+    """All assignments, with lookups by study, value and method.
+
+    Parameters
+    ----------
+    rows
+        The assignments.
+    """
 
     def __init__(self, rows: Iterable[Measured]) -> None:
         self.rows = list(rows)
         self._found = {(row.study, row.x, row.method, row.seed): row for row in self.rows}
 
     def values(self, study: str) -> list[float]:
-        """Return the values that a study goes through, ascending."""
+        """Return the values of a study.
+
+        Parameters
+        ----------
+        study
+            ``sigma`` or ``spool``.
+
+        Returns
+        -------
+        list of float
+            The values, ascending.
+        """
         return sorted({row.x for row in self.rows if row.study == study})
 
     @property
     def seeds(self) -> list[int]:
-        """The replicates, ascending."""
+        """The seeds of the instances, ascending."""
         return sorted({row.seed for row in self.rows})
 
     def of(self, study: str, x: float, method: str) -> list[Measured]:
-        """Return what a method did at a value, in the order of seeds; what failed is not there."""
+        """Return the assignments of a method at a value.
+
+        Parameters
+        ----------
+        study, x, method
+            The study, the value and the method.
+
+        Returns
+        -------
+        list of Measured
+            One for each seed; failed runs are left out.
+        """
         found = [self._found.get((study, x, method, seed)) for seed in self.seeds]
         return [row for row in found if row is not None]
 
     def mean(self, study: str, x: float, method: str, what: str) -> Interval | None:
-        """Return mean and 95 % interval of a number; None where no run gave it."""
+        """Return the mean of a measure over the seeds.
+
+        Parameters
+        ----------
+        study, x, method
+            The study, the value and the method.
+        what
+            The name of the attribute of :class:`Measured`.
+
+        Returns
+        -------
+        Interval or None
+            The mean with its 95 % interval; None if no run has the measure.
+        """
         numbers = [value for row in self.of(study, x, method) if (value := getattr(row, what)) is not None]
         return mean_interval(numbers) if numbers else None
 
     def differences(self, study: str, x: float, method: str, others: Sequence[str], what: str = "y") -> list[float]:
-        """Return by how much a method's number is above the least of the others', instance by instance."""
-        told = []
+        """Return the differences between a method and the best of other methods, instance by instance.
+
+        Parameters
+        ----------
+        study, x, method
+            The study, the value and the method.
+        others
+            The other methods.
+        what
+            The name of the attribute of :class:`Measured`; smaller is better.
+
+        Returns
+        -------
+        list of float
+            The value of the method minus the least value of the others, for each seed that all have.
+        """
+        found = []
         for seed in self.seeds:
-            mine = self._found.get((study, x, method, seed))
-            theirs = [self._found.get((study, x, other, seed)) for other in others]
-            if mine is not None and None not in theirs:
-                told.append(getattr(mine, what) - min(getattr(row, what) for row in theirs))
-        return told
+            own = self._found.get((study, x, method, seed))
+            rest = [self._found.get((study, x, other, seed)) for other in others]
+            if own is not None and None not in rest:
+                found.append(getattr(own, what) - min(getattr(row, what) for row in rest))
+        return found
 
     def write(self, path: Path) -> None:
-        """Write all rows as Parquet."""
+        """Write all rows as Parquet, completely or not at all.
+
+        Parameters
+        ----------
+        path
+            The file.
+        """
         with written_whole(path) as temporary:
             columns = [dataclasses.asdict(row) | {"proved": row.proved} for row in self.rows]
             pq.write_table(pa.Table.from_pylist(columns), temporary)

@@ -1,18 +1,32 @@
-"""RELOC as it is read here, and as it could be read as well (docs/reading.md)."""
+"""The readings of RELOC that the evaluation compares (docs/reading.md)."""
 
-# What is set, and what that means in words; the first is the reading of all plots.
+# The setting of each reading, with its meaning. The first is the default, which all plots use.
 READINGS = {
     "": "our reading",
     "relation=exact": "relations by shared topics, no factorisation",
     "relation=nmf": "relations by non-negative factorisation",
     "cooperation=topic": "cooperation moves all publishers of the topic",
-    "revisit=true": "a client met again is placed anew",
+    "revisit=true": "a client that appears again is placed anew",
 }
 DEFAULT_CLUSTERS = 4
+# The values of K in the third study.
 CLUSTERS = (1, 2, 4, 8, 16)
 
 
 def reloc(reading: str = "", k: int = DEFAULT_CLUSTERS) -> str:
-    """Return the selector of RELOC under a reading, with a number of clusters."""
+    """Return the selector of RELOC.
+
+    Parameters
+    ----------
+    reading
+        The setting of the reading.
+    k
+        The number of clusters.
+
+    Returns
+    -------
+    str
+        The selector.
+    """
     settings = sorted(filter(None, [reading, f"k={k}" if k != DEFAULT_CLUSTERS else ""]))
     return f"reloc[{','.join(settings)}]" if settings else "reloc"

@@ -198,9 +198,7 @@ def _sigma_caption(measurements: Sequence[Measurement], sigmas: Sequence[float])
     return f"{what} Lower is better. {order}{hidden}"
 
 
-def _with_excess(
-    measurements: Sequence[Measurement], groups: Sequence[str]
-) -> Iterator[tuple[str, list[Measurement]]]:
+def _with_excess(measurements: Sequence[Measurement], groups: Sequence[str]) -> Iterator[tuple[str, list[Measurement]]]:
     """Yield each group that has runs with an excess, and these runs."""
     for group in groups:
         if inside := [one for one in measurements if one.group == group and one.excess is not None]:

@@ -11,7 +11,7 @@ from relocbench.reports.pages.requirements import require
 from relocbench.reports.study.excess import Measurement, best_known, measure, write_measurements
 from relocbench.reports.study.references import contradictions
 from relocbench.reports.study.runner import Design, run
-from relocbench.reports.study.subjects import Subject, of_family, kept, without_duplicates
+from relocbench.reports.study.subjects import Subject, kept, of_family, without_duplicates
 from relocbench.runs.selectors import require_available, parse_selectors
 from relocbench.runs.sweep import Limits
 
@@ -67,7 +67,8 @@ def study(
     instances
         The instances. Each is written below ``out``, so that the commands on the page can read it.
     families
-        Further instances: families with the seeds of their instances, such as ``{"paper": [0, 1]}``; None for all seeds.
+        Further instances: families with the seeds of their instances, such as ``{"paper": [0, 1]}``; None for all
+        seeds.
     out
         The folder for the page, its data and the runs. Runs that are in it are not repeated.
     seeds

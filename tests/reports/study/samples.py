@@ -1,8 +1,8 @@
-"""Rows and gaps that nobody had to run."""
+"""Rows and measurements made up for tests."""
 
 from relocbench.instances.instance import Instance
 from relocbench.instances.library.library import Library
-from relocbench.reports.study.excess import Gap
+from relocbench.reports.study.excess import Measurement
 from relocbench.runs.run_store import Row
 
 
@@ -31,7 +31,7 @@ def row(instance, selector, objective, *, bound=None, status="feasible", seed=0,
     )
 
 
-def gap(instance, selector, value, *, seed=0, regime="paper-s1", sigma=1.0, kind="proven optimum", **more):
+def measurement(instance, selector, value, *, seed=0, regime="paper-s1", sigma=1.0, kind="proven optimum", **more):
     known = {
         "hash": instance,
         "group": "paper",
@@ -50,11 +50,11 @@ def gap(instance, selector, value, *, seed=0, regime="paper-s1", sigma=1.0, kind
         "seconds": 0.1,
         "command": f"relocbench solve {instance}.json --method {selector}",
     }
-    return Gap(
+    return Measurement(
         instance=instance,
         selector=selector,
         seed=seed,
-        gap=value,
+        excess=value,
         regime=regime,
         sigma=sigma,
         reference_kind=kind,

@@ -15,17 +15,17 @@ from tests.reports.study.samples import library_instance, row
 INSTANCE = library_instance()
 
 
-def test_the_library_gives_optima_and_certified_bounds():
+def test_the_library_provides_optima_and_certified_bounds():
     optimal, open_ = Subject(INSTANCE, ""), Subject(library_instance("paper-s10-0"), "")
-    told = from_library([optimal, open_, *of_family("tiny", [7], {"regime": "loose", "shape": "plain"})])
+    found = from_library([optimal, open_, *of_family("tiny", [7], {"regime": "loose", "shape": "plain"})])
     entry = Library().entry("paper-s10-0")
-    assert len(told) == 2
-    assert told[INSTANCE.hash].kind == OPTIMUM
-    assert told[INSTANCE.hash].value == Library().entry("tiny-loose-plain-0").objective
-    assert (told[entry.instance].kind, told[entry.instance].value) == (BOUND, entry.bound)
+    assert len(found) == 2
+    assert found[INSTANCE.hash].kind == OPTIMUM
+    assert found[INSTANCE.hash].value == Library().entry("tiny-loose-plain-0").objective
+    assert (found[entry.instance].kind, found[entry.instance].value) == (BOUND, entry.bound)
 
 
-def test_a_bound_that_only_a_solver_states_is_no_reference():
+def test_an_unverified_bound_of_a_solver_is_not_a_reference():
     stated = row(INSTANCE, "milp-strong", 10.0, bound=9.0, status="time_limit")
     certified = row(INSTANCE, "bound", 10.0, bound=8.0, status="time_limit")
     proved = row(INSTANCE, "milp-strong", 9.5, bound=9.5, status="optimal")
@@ -34,7 +34,7 @@ def test_a_bound_that_only_a_solver_states_is_no_reference():
     assert from_rows([certified, proved])[INSTANCE.hash] == Reference(OPTIMUM, 9.5, 9.5, "milp-strong")
 
 
-def test_an_optimum_says_more_than_a_bound_and_a_higher_bound_more_than_a_lower():
+def test_an_optimum_is_stronger_than_a_bound_and_a_higher_bound_than_a_lower_one():
     low, high, best = (Reference(kind, v, v, "") for kind, v in ((BOUND, 1.0), (BOUND, 2.0), (OPTIMUM, 3.0)))
     assert merged({"a": low}, {"a": high})["a"] is high
     assert merged({"a": high}, {"a": low})["a"] is high
@@ -42,7 +42,7 @@ def test_an_optimum_says_more_than_a_bound_and_a_higher_bound_more_than_a_lower(
     assert merged({"a": low}, {"a": best})["a"] is best
 
 
-def test_small_instances_are_proved_and_what_is_left_is_bounded():
+def test_small_instances_are_solved_exactly_and_the_others_get_a_bound():
     small, large = Subject(INSTANCE, ""), Subject(library_instance("paper-s1-0"), "")
     first = wanted([small, large], {}, tried_exact=False)
     assert [(one.instance.hash, str(selector)) for one, selector in first] == [(INSTANCE.hash, "branch-price")]
@@ -53,9 +53,9 @@ def test_small_instances_are_proved_and_what_is_left_is_bounded():
         assert wanted([small], known, tried_exact=True) == []
 
 
-def test_homes_below_what_is_proved_are_told():
-    told = {INSTANCE.hash: Reference(OPTIMUM, 10.0, 10.0, "branch-price")}
+def test_homes_that_cost_less_than_a_proved_bound_are_reported():
+    references = {INSTANCE.hash: Reference(OPTIMUM, 10.0, 10.0, "branch-price")}
     rows = [row(INSTANCE, "reloc", 10.0 - 1e-7), row(INSTANCE, "otos", 9.9), row(INSTANCE, "nearest", None)]
-    [line] = contradictions(rows, told)
+    [line] = contradictions(rows, references)
     assert line.startswith("otos (seed 0) has homes of")
     assert "below the proven optimum 10.0 by branch-price" in line

@@ -8,7 +8,7 @@ from relocbench.reports.study import subjects
 from tests.samples import worked_example
 
 
-def test_the_default_is_small_instances_of_every_regime_and_the_papers():
+def test_the_default_study_has_small_instances_of_every_regime_and_those_of_the_paper():
     found = subjects.default()
     assert Counter(subject.group for subject in found) == {"small": 45, "paper": 30}
     assert list(dict.fromkeys(subject.regime for subject in found)) == [
@@ -18,7 +18,7 @@ def test_the_default_is_small_instances_of_every_regime_and_the_papers():
     assert {subject.sigma for subject in found if subject.group == "paper"} == {1, 5, 10, 15, 20}
 
 
-def test_commands_read_the_library_where_they_can_and_generate_otherwise():
+def test_commands_use_the_library_if_possible_and_generate_the_instance_otherwise():
     known, other = subjects.of_family("paper", [3, 7], {"sigma": 10})
     assert known.command("reloc", 0, 60) == "relocbench solve library:paper-s10-3 --method reloc --seed 0"
     assert other.command("reloc[k=8]", 1, 5) == (
@@ -27,7 +27,7 @@ def test_commands_read_the_library_where_they_can_and_generate_otherwise():
     )
 
 
-def test_files_are_read_where_they_are(tmp_path):
+def test_commands_refer_to_the_files_that_were_given(tmp_path):
     write_instance(worked_example(), tmp_path / "mine.json")
     [mine, library] = subjects.of_files([tmp_path / "mine.json", "library:large-s5-m1000-0"])
     assert (mine.source, mine.made_by) == (str(tmp_path / "mine.json"), None)
@@ -36,6 +36,6 @@ def test_files_are_read_where_they_are(tmp_path):
         "large",
         "large-s5-m1000",
     )
-    assert len(subjects.once([mine, mine, library])) == 2
+    assert len(subjects.without_duplicates([mine, mine, library])) == 2
     with pytest.raises(InputError):
         subjects.of_files([tmp_path / "absent.json"])
