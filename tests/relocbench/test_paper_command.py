@@ -12,15 +12,13 @@ from relocbench.reports.paper.evaluation import ANNEAL, methods
 from relocbench.reports.paper.measures import BEST, STEPS
 from tests.reports.browser import browser
 
-pytestmark = pytest.mark.slow
-
-# As small as it gets: one cell of each study, two servers.
+# The smallest possible evaluation: one cell of each study, and two servers.
 SMALL = ["--seeds", "1", "--time-limit", "1", "--jobs", "1", "--set", "sigma=5", "--set", "spool_per_member=2"]
 SMALL += ["--set", "topics=4", "--set", "servers=2", "--set", "max_topic_size=5"]
 
 
 def run(*arguments):
-    """Run the command in this process; returns (exit code, stdout, stderr)."""
+    """Run the command in this process and return (exit code, stdout, stderr)."""
     out, err, code = io.StringIO(), io.StringIO(), 0
     with (
         patch.object(sys, "argv", ["relocbench", "paper", *map(str, arguments)]),
@@ -37,9 +35,9 @@ def run(*arguments):
 @pytest.fixture(scope="module")
 def done(tmp_path_factory):
     out = tmp_path_factory.mktemp("paper") / "out"
-    code, told, err = run(*SMALL, "--out", out, "--json")
+    code, text, err = run(*SMALL, "--out", out, "--json")
     assert code == 0, err
-    return out, json.loads(told)
+    return out, json.loads(text)
 
 
 def test_every_method_is_measured_in_both_studies(done):
@@ -55,19 +53,20 @@ def test_every_method_is_measured_in_both_studies(done):
         assert rows[ANNEAL]["seconds"] > 0
 
 
-def test_claims_wait_for_more_seeds(done):
+def test_one_seed_is_too_few_for_a_verdict(done):
     _, answer = done
     assert len(answer["claims"]) == 12
     assert {claim["verdict"] for claim in answer["claims"]} == {"too few seeds to tell"}
 
 
-def test_the_page_shows_every_figure_and_sorts(done, tmp_path):
+def test_the_page_has_every_figure_and_tables_sort(done, tmp_path):
     out, _ = done
     with browser(tmp_path) as chromium:
-        # Two distributions, three steps and the optimum, five methods and the optimum, two maps, one histogram, three
-        # times six panels.
+        # Two maps of topics, three steps and the optimum, five methods and the optimum, two maps of the evaluation, one
+        # histogram, and three studies of six panels.
         assert chromium.open(out / "paper.html") == 2 + 4 + 6 + 2 + 1 + 18
         assert chromium.errors == []
+        assert "Glossary" in chromium.texts("#glossary h2")
         chromium.evaluate("document.querySelector('table.sortable th button').click()")
         assert chromium.texts("table.sortable")[0].count("too few seeds to tell") == 12
         assert chromium.evaluate("document.querySelector('table.sortable tbody td').textContent") == "12"
@@ -81,16 +80,16 @@ def test_the_page_shows_every_figure_and_sorts(done, tmp_path):
         assert chromium.evaluate("document.documentElement.scrollWidth") == 390
 
 
-def test_what_was_run_is_not_run_again(done):
+def test_a_second_call_repeats_no_runs(done):
     out, _ = done
     stored = {path: path.stat().st_mtime_ns for path in (out / "runs").rglob("*.parquet")}
-    code, told, err = run(*SMALL, "--out", out)
+    code, text, err = run(*SMALL, "--out", out)
     assert code == 0, err
-    assert "too few seeds to tell" in told
+    assert "too few seeds to tell" in text
     assert {path: path.stat().st_mtime_ns for path in (out / "runs").rglob("*.parquet")} == stored
 
 
-def test_a_file_that_is_not_there_is_one_line(tmp_path):
+def test_a_missing_file_gives_one_line(tmp_path):
     code, _, err = run("--social", tmp_path / "none.txt", "--out", tmp_path / "out")
     assert code == 2
     [line] = err.splitlines()

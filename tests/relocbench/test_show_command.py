@@ -9,11 +9,11 @@ from tests.reports.browser import browser, chromium
 NAME = "small-overloaded-m10-l3-0"
 
 
-def test_the_page_draws_a_map_each_and_links_a_client_hovered_over(run, tmp_path):
+def test_the_page_has_one_map_per_assignment_and_draws_links_under_the_pointer(run, tmp_path):
     page = tmp_path / "map.html"
     code, text, _ = run("show", f"library:{NAME}", "--method", "nearest,reloc", "--out", page)
     assert code == 0
-    assert "gaps are what homes cost above the proven optimum (the library's certificate)" in text
+    assert "excess over the proven optimum (the library's certificate)" in text
     with browser(tmp_path) as opened:
         assert opened.open(page) == 3
         assert opened.errors == []
@@ -29,7 +29,7 @@ def test_the_page_draws_a_map_each_and_links_a_client_hovered_over(run, tmp_path
         assert opened.errors == []
 
 
-def test_the_picture_is_as_large_as_its_maps(run, tmp_path):
+def test_the_picture_has_the_size_of_its_maps(run, tmp_path):
     chromium()
     picture = tmp_path / "map.png"
     code, text, _ = run("show", f"library:{NAME}", "--method", "nearest", "--out", picture, "--json")
@@ -37,17 +37,17 @@ def test_the_picture_is_as_large_as_its_maps(run, tmp_path):
     assert (code, answer["files"]) == (0, [str(picture)])
     assert [one["homes"] for one in answer["shown"]] == ["optimal (library)", "NS"]
     best, nearest = answer["shown"]
-    assert best["gap"] == pytest.approx(0.0, abs=1e-6)
-    assert nearest["gap"] == pytest.approx(nearest["objective"] / answer["bound"] - 1)
+    assert best["excess"] == pytest.approx(0.0, abs=1e-6)
+    assert nearest["excess"] == pytest.approx(nearest["objective"] / answer["bound"] - 1)
     assert struct.unpack(">II", picture.read_bytes()[16:24]) == (2 * 2 * 640, 2 * 700)
     assert len(picture.read_bytes()) > 30_000
 
 
-def test_wrong_use_is_one_line(run, tmp_path, monkeypatch):
+def test_wrong_use_gives_one_line(run, tmp_path, monkeypatch):
     code, _, err = run("show", f"library:{NAME}", "--out", tmp_path / "map.pdf")
     assert (code, err) == (2, f"relocbench: {tmp_path / 'map.pdf'}: expected a name ending in .html or .png\n")
     monkeypatch.setattr(chromium_module, "NAMES", ("no-such-browser",))
     code, _, err = run("show", f"library:{NAME}", "--out", tmp_path / "map.png")
     assert (code, err.count("\n")) == (2, 1)
-    assert "none is installed, a page needs none" in err
+    assert "none is installed; a page (.html) does not need it" in err
     assert not list(tmp_path.iterdir())

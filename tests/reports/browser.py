@@ -1,4 +1,4 @@
-"""A real Chromium for tests: opens a page without a window, says what its console said, clicks and takes pictures."""
+"""Chromium for tests: it opens a page without a window, collects console errors, clicks, and takes screenshots."""
 
 import base64
 import contextlib
@@ -11,11 +11,11 @@ from pathlib import Path
 
 import pytest
 
-from relocbench.reports.pages.chromium import find
+from relocbench.reports.pages.chromium import find_chromium
 
-# Far more than anything takes: only a browser that hangs is met by it.
-PATIENCE = 120.0
-# The protocol speaks over the file descriptors 3 and 4: nothing listens, nothing needs a port.
+# The longest wait in seconds, far more than any step needs: only a browser that hangs exceeds it.
+WAIT_SECONDS = 120.0
+# The debugging protocol uses the file descriptors 3 and 4, so no port is needed.
 START = """
 import fcntl, os, sys
 ends = [fcntl.fcntl(int(end), fcntl.F_DUPFD, 10) for end in sys.argv[1:3]]
@@ -26,8 +26,8 @@ os.execv(sys.argv[3], sys.argv[3:])
 
 
 def chromium():
-    """Return where Chromium is; skip the test where there is none."""
-    found = find()
+    """Return the path of Chromium; skip the test if it is not installed."""
+    found = find_chromium()
     if found is None:
         pytest.skip("no Chromium is installed")
     return found
@@ -35,7 +35,7 @@ def chromium():
 
 @contextlib.contextmanager
 def browser(folder):
-    """Give a browser that keeps what it must keep below a folder, and ends with the block."""
+    """Yield a browser that stores its data below a folder and is closed at the end of the block."""
     program = chromium()
     read_commands, write_commands = os.pipe()
     read_answers, write_answers = os.pipe()
@@ -75,7 +75,7 @@ def browser(folder):
 
 
 class Browser:
-    """One tab."""
+    """One tab of the browser."""
 
     def __init__(self, incoming, outgoing):
         self._incoming, self._outgoing = incoming, outgoing
@@ -94,7 +94,7 @@ class Browser:
             self.call(f"{domain}.enable")
 
     def open(self, page, *, width=1100, height=900, dark=False, media=""):
-        """Open a page, wait until it says that its plots are drawn, and return how many there are."""
+        """Open a page, wait until its plots are drawn, and return the number of plots."""
         self.call(
             "Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1, mobile=width < 600
         )
@@ -102,7 +102,7 @@ class Browser:
         self.call("Emulation.setEmulatedMedia", media=media, features=[scheme])
         self.errors.clear()
         self.call("Page.navigate", url=Path(page).resolve().as_uri())
-        end = time.monotonic() + PATIENCE
+        end = time.monotonic() + WAIT_SECONDS
         while (drawn := self.evaluate("document.documentElement?.dataset.drawn ?? null")) is None:
             assert time.monotonic() < end, f"the plots were never drawn: {self.errors}"
             assert not self.errors, self.errors
@@ -110,14 +110,14 @@ class Browser:
         return int(drawn)
 
     def evaluate(self, script):
-        """Return the value of an expression, waiting for promises."""
+        """Return the value of a JavaScript expression; a promise is awaited."""
         answer = self.call("Runtime.evaluate", expression=script, returnByValue=True, awaitPromise=True)
         assert "exceptionDetails" not in answer, answer["exceptionDetails"]
         return answer["result"].get("value")
 
     def wait(self, script):
         """Wait until an expression is true."""
-        end = time.monotonic() + PATIENCE
+        end = time.monotonic() + WAIT_SECONDS
         while not self.evaluate(script):
             assert time.monotonic() < end, f"never true: {script}"
             time.sleep(0.05)
@@ -127,13 +127,13 @@ class Browser:
         return self.evaluate(f"[...document.querySelectorAll({json.dumps(selector)})].map((one) => one.textContent)")
 
     def click(self, x, y):
-        """Click where a person would."""
+        """Click at a position of the page."""
         self.call("Input.dispatchMouseEvent", type="mouseMoved", x=x, y=y)
         for kind in ("mousePressed", "mouseReleased"):
             self.call("Input.dispatchMouseEvent", type=kind, x=x, y=y, button="left", clickCount=1)
 
     def picture(self, path, *, whole=True, clip=None):
-        """Take a picture: of the whole page, or of (x, y, width, height)."""
+        """Take a screenshot of the whole page, or of the part (x, y, width, height)."""
         more = {}
         if clip is not None:
             more["clip"] = dict(zip(("x", "y", "width", "height"), clip, strict=True)) | {"scale": 1}
@@ -145,10 +145,10 @@ class Browser:
         return base64.b64decode(self.call("Page.printToPDF", printBackground=False)["data"])
 
     def call(self, method, *, session=True, **parameters):
-        """Call a method of the protocol and return its answer; note what the console says meanwhile."""
+        """Call a method of the protocol and return its answer; console errors that arrive meanwhile are stored."""
         number = self.send(method, session=session, **parameters)
         while (message := self._receive()).get("id") != number:
-            self._note(message)
+            self._collect(message)
         assert "error" not in message, f"{method}: {message['error']}"
         return message["result"]
 
@@ -170,14 +170,14 @@ class Browser:
         message, _, self._buffer = self._buffer.partition(b"\0")
         return json.loads(message)
 
-    def _note(self, message):
-        what, told = message.get("method"), message.get("params", {})
-        if what == "Runtime.exceptionThrown":
-            details = told["exceptionDetails"]
+    def _collect(self, message):
+        kind, data = message.get("method"), message.get("params", {})
+        if kind == "Runtime.exceptionThrown":
+            details = data["exceptionDetails"]
             self.errors.append(details.get("exception", {}).get("description") or details["text"])
-        elif what == "Runtime.consoleAPICalled" and told["type"] in ("error", "warning", "assert"):
-            self.errors.append(" ".join(str(one.get("value", one.get("description"))) for one in told["args"]))
-        elif what == "Log.entryAdded" and told["entry"]["level"] in ("error", "warning"):
-            self.errors.append(told["entry"]["text"])
-        elif what == "Network.requestWillBeSent" and not told["request"]["url"].startswith(("file:", "data:", "blob:")):
-            self.errors.append(f"asks the network for {told['request']['url']}")
+        elif kind == "Runtime.consoleAPICalled" and data["type"] in ("error", "warning", "assert"):
+            self.errors.append(" ".join(str(one.get("value", one.get("description"))) for one in data["args"]))
+        elif kind == "Log.entryAdded" and data["entry"]["level"] in ("error", "warning"):
+            self.errors.append(data["entry"]["text"])
+        elif kind == "Network.requestWillBeSent" and not data["request"]["url"].startswith(("file:", "data:", "blob:")):
+            self.errors.append(f"requests from the network: {data['request']['url']}")

@@ -1,26 +1,30 @@
-"""Rows of a benchmark that nobody had to run."""
+"""Rows of a benchmark, made up for tests."""
 
+from relocbench.instances.gap import gap
 from relocbench.instances.generators.families import FAMILIES
-from relocbench.runs.outcome import Outcome, gap
+from relocbench.runs.outcome import Outcome
 from relocbench.runs.run_store import Row, Run, row_of
 
 INSTANCES = FAMILIES["tiny"].cells({"regime": "scarce", "shape": "plain"})[0]
-# Of instances that the library does not know.
+# The first seed of instances that are not in the library.
 FIRST = 100
 LIMIT = 10.0
 
 
 def row(selector, problem=0, status="optimal", objective=10.0, bound=None, seconds=1.0, seed=0, **more):
     instance = INSTANCES.build(FIRST + problem)
-    told = row_of(instance, Run(instance.hash, selector, seed, LIMIT, 1 << 32), Outcome(status))
+    base = row_of(instance, Run(instance.hash, selector, seed, LIMIT, 1 << 32), Outcome(status))
     if bound is None and status == "optimal":
         bound = objective
-    given = {"objective": objective, "bound": bound, "gap": gap(objective, bound), "seconds": seconds}
-    return Row(**{**vars(told), **given, **more})
+    values = {"objective": objective, "bound": bound, "gap": gap(objective, bound), "seconds": seconds}
+    return Row(**{**vars(base), **values, **more})
 
 
 def race():
-    """Two exact methods and a heuristic on three problems; the last one nobody proves, and one method fails there."""
+    """Return rows of two exact methods and a heuristic on three problems.
+
+    No method proves the last problem, and one method fails on it.
+    """
     facts = {"variables": 100.0, "constraints": 50.0, "nodes": 3.0, "root_bound": 8.0}
     trace = [(0.1, 20.0, 5.0), (0.5, 10.0, 9.0)]
     return [

@@ -2,11 +2,11 @@ import math
 
 import pytest
 
-from relocbench.reports.benchmark.assessment import can_prove, judge
+from relocbench.reports.benchmark.assessment import assess, proving_methods
 from relocbench.reports.benchmark.measures import (
-    cost_profile,
-    counts,
-    course,
+    excess_profile,
+    outcome_counts,
+    trajectory,
     integral,
     mean_curve,
     performance_profile,
@@ -20,36 +20,36 @@ from relocbench.runs.cross_check import wrong_answers
 from tests.reports.benchmark.samples import LIMIT, race, row
 
 
-def judged(*rows):
-    return judge(rows, wrong_answers(rows))
+def assessed(*rows):
+    return assess(rows, wrong_answers(rows))
 
 
-def test_the_shifted_geometric_mean_is_that_of_shifted_values():
+def test_the_shifted_geometric_mean_follows_its_definition():
     assert shifted_geometric_mean([0.0, 30.0]) == pytest.approx(math.sqrt(10 * 40) - 10)
     assert shifted_geometric_mean([7.0]) == pytest.approx(7.0)
     assert shifted_geometric_mean([]) is None
 
 
-def test_a_profile_counts_every_problem_also_those_nobody_proved():
-    runs = judged(*race())
+def test_a_profile_counts_every_problem_also_unproved_ones():
+    runs = assessed(*race())
     profile = performance_profile(runs, ["milp-strong", "cfn"])
     assert profile["milp-strong"] == ([1.0, 16.0], [pytest.approx(1 / 3), pytest.approx(2 / 3)])
     assert profile["cfn"] == ([1.0, 2.0], [pytest.approx(1 / 3), pytest.approx(2 / 3)])
-    assert cost_profile(runs, ["nearest"])["nearest"] == ([0.0, 0.0, pytest.approx(0.2)], [1 / 3, 2 / 3, 1.0])
+    assert excess_profile(runs, ["nearest"])["nearest"] == ([0.0, 0.0, pytest.approx(0.2)], [1 / 3, 2 / 3, 1.0])
 
 
-def test_only_methods_that_can_prove_decide_what_all_have_solved():
-    runs = judged(*race())
-    assert can_prove(runs) == ["milp-strong", "cfn"]
-    assert solved_by_all(runs, can_prove(runs)) == {runs[0].problem, runs[3].problem}
+def test_only_proving_methods_decide_which_problems_all_have_solved():
+    runs = assessed(*race())
+    assert proving_methods(runs) == ["milp-strong", "cfn"]
+    assert solved_by_all(runs, proving_methods(runs)) == {runs[0].problem, runs[3].problem}
 
 
-def test_a_method_of_somebody_else_that_claims_a_bound_can_prove():
-    runs = judged(row("mine.py:best", status="time_limit", bound=3.0), row("mine.py:fast", status="feasible"))
-    assert can_prove(runs) == ["mine.py:best"]
+def test_an_unregistered_method_that_claims_a_bound_is_a_proving_method():
+    runs = assessed(row("mine.py:best", status="time_limit", bound=3.0), row("mine.py:fast", status="feasible"))
+    assert proving_methods(runs) == ["mine.py:best"]
 
 
-def test_statuses_are_kept_apart():
+def test_outcomes_are_counted_separately():
     rows = [
         row("cfn"),
         row("cpsat", status="time_limit", bound=9.0),
@@ -59,7 +59,7 @@ def test_statuses_are_kept_apart():
         row("branch-price", status="error", failure="claim", bound=11.0, error="claims the bound 11.0"),
         row("reloc", status="feasible"),
     ]
-    assert counts(judged(*rows)) == {
+    assert outcome_counts(assessed(*rows)) == {
         "optimal": 1,
         "time_limit": 1,
         "memory_limit": 1,
@@ -74,28 +74,28 @@ def test_statuses_are_kept_apart():
     ("incumbent", "bound", "gap"),
     [(10.0, 8.0, 0.2), (10.0, 10.0, 0.0), (10.0, -math.inf, 1.0), (math.inf, 3.0, 1.0), (10.0, -5.0, 1.0), (0, 0, 0)],
 )
-def test_the_gap_is_one_while_something_is_missing(incumbent, bound, gap):
+def test_the_gap_is_one_while_incumbent_or_bound_is_missing(incumbent, bound, gap):
     assert primal_dual_gap(incumbent, bound) == pytest.approx(gap)
 
 
-def test_the_integral_adds_up_the_gap_until_the_limit():
-    proved = judged(row("cfn", seconds=2.0, trace=[(1.0, 10.0, 5.0)]))[0]
+def test_the_integral_covers_the_time_limit():
+    proved = assessed(row("cfn", seconds=2.0, trace=[(1.0, 10.0, 5.0)]))[0]
     assert primal_dual_integral(proved) == pytest.approx(1.0 + 0.5)
     assert primal_integral(proved) == pytest.approx(1.0)
-    stopped = judged(row("cfn", status="time_limit", bound=5.0, seconds=11.0, trace=[(4.0, 10.0, 5.0)]))[0]
+    stopped = assessed(row("cfn", status="time_limit", bound=5.0, seconds=11.0, trace=[(4.0, 10.0, 5.0)]))[0]
     assert primal_dual_integral(stopped) == pytest.approx(4.0 + 6 * 0.5)
-    failed = judged(row("cfn", status="error", bound=5.0, trace=[(1.0, 10.0, 5.0)], failure="died", error="x"))[0]
+    failed = assessed(row("cfn", status="error", bound=5.0, trace=[(1.0, 10.0, 5.0)], failure="died", error="x"))[0]
     assert primal_dual_integral(failed) == LIMIT
 
 
-def test_a_course_only_ever_gets_better_and_ends_with_what_was_verified():
-    told = course(row("cfn", seconds=4.0, trace=[(1.0, 20.0, 3.0), (2.0, 30.0, 2.0), (3.0, math.nan, math.nan)]))
-    assert told.seconds == [1.0, 2.0, 3.0, 4.0]
-    assert told.incumbent == [20.0, 20.0, 20.0, 10.0]
-    assert told.bound == [3.0, 3.0, 3.0, 10.0]
+def test_a_trajectory_never_gets_worse_and_ends_with_the_verified_result():
+    found = trajectory(row("cfn", seconds=4.0, trace=[(1.0, 20.0, 3.0), (2.0, 30.0, 2.0), (3.0, math.nan, math.nan)]))
+    assert found.seconds == [1.0, 2.0, 3.0, 4.0]
+    assert found.incumbent == [20.0, 20.0, 20.0, 10.0]
+    assert found.bound == [3.0, 3.0, 3.0, 10.0]
 
 
-def test_a_step_function_holds_until_the_next_step():
+def test_a_step_function_is_constant_until_the_next_step():
     assert integral(([0.0, 2.0], [1.0, 0.25]), 10.0) == pytest.approx(2 + 8 * 0.25)
     assert integral(([0.0, 20.0], [1.0, 0.0]), 10.0) == pytest.approx(10.0)
     moments, values = mean_curve([([0.0, 1.0], [1.0, 0.0]), ([0.0], [1.0])], 10.0)

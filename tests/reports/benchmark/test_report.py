@@ -5,8 +5,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from relocbench.reports.benchmark import report
-from relocbench.reports.benchmark.assessment import judge
-from relocbench.reports.benchmark.report import draw
+from relocbench.reports.benchmark.assessment import assess
+from relocbench.reports.benchmark.report import write_report
 from relocbench.reports.benchmark.rerun_command import command_of
 from relocbench.reports.pages import requirements
 from relocbench.runs.cross_check import wrong_answers
@@ -22,16 +22,16 @@ def chromium(tmp_path_factory):
         yield opened
 
 
-def drawn(rows, folder):
-    return draw(rows, folder, command="relocbench bench", wrong=wrong_answers(rows))
+def written(rows, folder):
+    return write_report(rows, folder, command="relocbench bench", wrong=wrong_answers(rows))
 
 
-def test_the_page_loads_with_all_its_plots_and_sorts(chromium, tmp_path):
+def test_the_page_loads_with_all_plots_and_tables_sort(chromium, tmp_path):
     log = tmp_path / "logs" / "a.log"
     log.parent.mkdir()
     log.write_text("the solver's log\n")
-    told = drawn([*race(), row("cpsat", log="logs/a.log")], tmp_path)
-    assert chromium.open(told.page) == 9
+    files = written([*race(), row("cpsat", log="logs/a.log")], tmp_path)
+    assert chromium.open(files.page) == 9
     assert chromium.errors == []
     assert chromium.texts(".warning") == []
     assert "prove the optimum of 2 of 3 problems" in chromium.texts(".lead")[0]
@@ -41,20 +41,20 @@ def test_the_page_loads_with_all_its_plots_and_sorts(chromium, tmp_path):
     assert chromium.evaluate("document.querySelector('a[href$=\".log\"]').href") == log.as_uri()
 
 
-def test_nothing_is_wider_than_a_phone(chromium, tmp_path):
-    chromium.open(drawn(race(), tmp_path).page, width=390, height=800)
+def test_the_page_fits_a_phone(chromium, tmp_path):
+    chromium.open(written(race(), tmp_path).page, width=390, height=800)
     assert chromium.evaluate("document.documentElement.scrollWidth") == 390
 
 
-def test_a_wrong_answer_is_the_first_thing_the_page_says(chromium, tmp_path):
+def test_the_page_starts_with_wrong_answers(chromium, tmp_path):
     rows = [*race(), row("cpsat", objective=13.0)]
-    chromium.open(drawn(rows, tmp_path).page)
-    assert chromium.texts(".warning")[0].startswith("This benchmark has a wrong answer in it.")
-    assert "cpsat claims that 13.0 is optimal" in chromium.texts(".warning + ul li")[0]
+    chromium.open(written(rows, tmp_path).page)
+    assert chromium.texts(".warning")[0].startswith("This benchmark contains a wrong answer.")
+    assert "cpsat calls 13.0 optimal" in chromium.texts(".warning + ul li")[0]
     assert chromium.evaluate("document.querySelector('main').children[1].className") == "warning"
 
 
-LITTLE = {
+SMALL_DATA = {
     "heuristics": [row("nearest", status="feasible"), row("reloc", status="feasible", objective=11.0)],
     "an error": [row("cfn", status="error", objective=None, failure="died", error="SIGSEGV")],
     "no memory": [row("cfn", status="memory_limit", objective=None)],
@@ -64,21 +64,21 @@ LITTLE = {
 }
 
 
-@pytest.mark.parametrize("what", LITTLE)
-def test_a_page_can_be_made_of_little(tmp_path, what):
-    text = drawn(LITTLE[what], tmp_path).page.read_text()
+@pytest.mark.parametrize("what", SMALL_DATA)
+def test_a_page_can_have_almost_no_data(tmp_path, what):
+    text = written(SMALL_DATA[what], tmp_path).page.read_text()
     assert "nan" not in text.partition("<main>")[2].partition("</main>")[0].lower().replace("nano", "")
     assert "None" not in text.partition("<header>")[2].partition("</main>")[0]
 
 
-def test_a_page_of_little_loads(chromium, tmp_path):
+def test_a_page_with_almost_no_data_loads(chromium, tmp_path):
     for name in ("an error", "nothing to pay"):
-        assert chromium.open(drawn(LITTLE[name], tmp_path / name).page) >= 1
+        assert chromium.open(written(SMALL_DATA[name], tmp_path / name).page) >= 1
         assert chromium.errors == []
 
 
-def test_the_table_has_a_row_a_run_with_what_was_made_of_it(tmp_path):
-    table = pq.read_table(drawn(race(), tmp_path).data).to_pylist()
+def test_the_data_has_one_row_per_run_with_its_assessment(tmp_path):
+    table = pq.read_table(written(race(), tmp_path).data).to_pylist()
     assert len(table) == 9
     assert (table[0]["selector"], table[0]["variables"], table[0]["root_gap"]) == ("milp-strong", 100.0, 0.2)
     assert table[0]["primal_dual_integral"] == pytest.approx(0.1 + 0.4 * 0.75 + 0.5 * 0.1)
@@ -86,15 +86,15 @@ def test_the_table_has_a_row_a_run_with_what_was_made_of_it(tmp_path):
     assert len(table[0]["trace"]) == 2
 
 
-def test_without_the_extra_there_is_the_table_and_a_line(tmp_path, monkeypatch):
+def test_without_the_packages_there_is_the_data_and_a_message(tmp_path, monkeypatch):
     monkeypatch.setattr(requirements, "PACKAGES", ("no_such_package",))
-    told = drawn(race(), tmp_path)
-    assert told.page is None
-    assert "install with: pip install 'relocbench[reports]'" in told.missing
-    assert pq.read_table(told.data).num_rows == 9
+    files = written(race(), tmp_path)
+    assert files.page is None
+    assert "install with: pip install 'relocbench[reports]'" in files.missing
+    assert pq.read_table(files.data).num_rows == 9
 
 
-def test_bench_ends_in_a_report_and_redraws_it_without_running_anything(run, tmp_path):
+def test_bench_writes_a_report_and_repeats_no_runs_to_write_it_again(run, tmp_path):
     out = tmp_path / "bench"
     family = ("--family", "tiny", "--regime", "scarce", "--set", "shape=plain", "--seeds", "0")
     command = ("bench", *family, "--method", "enumerate,nearest", "--time-limit", 20, "--out", out, "--json")
@@ -111,7 +111,7 @@ def test_bench_ends_in_a_report_and_redraws_it_without_running_anything(run, tmp
     assert {path: path.stat().st_mtime_ns for path in out.glob("*.parquet")} == rows
 
 
-def test_bench_exits_1_on_a_wrong_answer_and_says_so_first(run, tmp_path, monkeypatch):
+def test_bench_exits_with_1_on_a_wrong_answer_and_prints_it_first(run, tmp_path, monkeypatch):
     monkeypatch.setitem(METHODS, "nearest_is_optimal", fake("nearest_is_optimal").method)
     family = ("--family", "tiny", "--regime", "scarce", "--set", "shape=roles", "--seeds", "0")
     command = (
@@ -127,12 +127,12 @@ def test_bench_exits_1_on_a_wrong_answer_and_says_so_first(run, tmp_path, monkey
     code, text, _ = run(*command)
     assert code == 1
     assert text.startswith("WRONG: tiny-scarce-roles")
-    assert "wrong answer in it" in (tmp_path / "b" / report.FOLDER / "report.html").read_text()
+    assert "contains a wrong answer" in (tmp_path / "b" / report.FOLDER / "report.html").read_text()
 
 
 def test_the_command_of_a_point_runs_the_same_instance(run, tmp_path):
-    [judged] = judge([row("nearest", 1, "feasible")], [])
-    words = shlex.split(command_of(judged))[1:]
+    [assessed] = assess([row("nearest", 1, "feasible")], [])
+    words = shlex.split(command_of(assessed))[1:]
     assert run(*words, "--out", tmp_path)[0] == 0
     assert pq.read_table(tmp_path / report.FOLDER / "rows.parquet")["hash"].to_pylist() == [
         INSTANCES.build(FIRST + 1).hash

@@ -1,4 +1,4 @@
-"""Heuristics as people write them, good and bad, for the gate to judge."""
+"""Good and bad heuristics for the tests of the gate."""
 
 import os
 
@@ -9,7 +9,7 @@ from relocbench.instances.nearest_server import nearest_server
 
 
 def worsened(instance, *, seed, time_limit, by: float = 0.0, spread: float = 0.0):
-    """Nearest servers made worse by random moves: 5 % above them, ``by`` more, and now and then ``spread`` off that."""
+    """Worsen the nearest servers by random moves to a cost 5 % above theirs, plus ``by``, with noise of size ``spread``."""
     rng = np.random.default_rng([seed, instance.n_clients, instance.n_topics])
     state = State(instance, nearest_server(instance))
     target = 1.05 * state.objective * (1 + by) * np.exp(spread * rng.standard_normal())
@@ -28,7 +28,7 @@ def nearest(instance, *, seed, time_limit):
 
 
 def bad_for_crowds(instance, *, seed, time_limit):
-    """As nearest, but where a topic has four members or more everybody goes to the last server."""
+    """Return the nearest servers, but the last server for all clients if a topic has four members or more."""
     if instance.members.sizes.max() >= 4:
         return np.full(instance.n_clients, instance.n_servers - 1)
     return nearest_server(instance)

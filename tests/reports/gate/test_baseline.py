@@ -9,32 +9,32 @@ LINES = {"a-1": Line("12ab", (1.5, 0.1 + 0.2), (0, 2, 1)), "b-2": Line("34cd", (
 RECORD = Record("mine.py:f[k=2]", (0, 4), 60.0, "*", 95, {"python": "3.11"}, LINES)
 
 
-def test_a_baseline_comes_back_as_it_was_written(tmp_path):
+def test_a_baseline_reads_back(tmp_path):
     path = tmp_path / "new" / "baseline.json"
     baseline = Baseline({RECORD.method: RECORD})
     write_baseline(baseline, path)
     assert read_baseline(path) == baseline
     text = path.read_text(encoding="utf-8")
     assert json.loads(text)["format"] == "relocbench-baseline/1"
-    assert sum('"costs"' in line for line in text.splitlines()) == 2  # an instance a line
+    assert sum('"costs"' in line for line in text.splitlines()) == 2  # One line per instance.
 
 
-def test_the_baseline_of_this_project_is_written_as_it_would_be_now(tmp_path):
+def test_the_shipped_baseline_has_the_current_form(tmp_path):
     write_baseline(read_baseline(SHIPPED), tmp_path / "again.json")
     assert (tmp_path / "again.json").read_text(encoding="utf-8") == SHIPPED.read_text(encoding="utf-8")
 
 
-def test_a_method_that_is_not_there_is_told_with_those_that_are(tmp_path):
+def test_the_error_for_an_unknown_method_lists_the_known_ones(tmp_path):
     with pytest.raises(InputError, match=r"has no costs of x; --update-baseline adds them.*mine.py:f\[k=2\]"):
         Baseline({RECORD.method: RECORD}).record("x", tmp_path / "baseline.json")
 
 
 def changed(path, *keys, value):
     whole = json.loads(path.read_text(encoding="utf-8"))
-    place = whole
+    part = whole
     for key in keys[:-1]:
-        place = place[key]
-    place[keys[-1]] = value
+        part = part[key]
+    part[keys[-1]] = value
     path.write_text(json.dumps(whole), encoding="utf-8")
 
 
@@ -53,7 +53,7 @@ def changed(path, *keys, value):
         (("methods", 0, "more"), 1, "methods[0].more: unknown field"),
     ],
 )
-def test_a_bad_file_is_one_line_that_names_the_field(tmp_path, keys, value, complaint):
+def test_a_bad_file_gives_one_line_with_the_field(tmp_path, keys, value, complaint):
     path = tmp_path / "baseline.json"
     write_baseline(Baseline({RECORD.method: RECORD}), path)
     changed(path, *keys, value=value)

@@ -23,15 +23,15 @@ PLACE = "tests.reports.gate.heuristics"
 LIBRARY = Library()
 
 
-def mine(name):
+def selector(name):
     return f"{PLACE}:{name}"
 
 
 @pytest.fixture(scope="module")
 def baseline(tmp_path_factory):
-    """What the good versions cost, on the instances of fewer than 400 clients."""
+    """Return a baseline of the good versions on the instances of fewer than 400 clients."""
     path = tmp_path_factory.mktemp("gate") / "baseline.json"
-    assert update([mine("worsened"), mine("nearest")], baseline=path, instances="[tsp]*", jobs=2).written
+    assert update([selector("worsened"), selector("nearest")], baseline=path, instances="[tsp]*", jobs=2).written
     return path
 
 
@@ -39,12 +39,11 @@ def findings(verdict, method, scope="all"):
     return [found for found in verdict.findings if (found.method, found.scope) == (method, scope)]
 
 
-@pytest.mark.slow
-def test_heuristics_that_are_worse_fail_and_one_that_is_merely_noisier_does_not(baseline):
-    worse = {by: mine(f"worsened[by={by}]") for by in (0.01, 0.03, 0.1)}
-    noisier = mine("worsened[spread=0.05]")
-    same = mine("worsened")
-    verdict = check([*worse.values(), noisier, same], baseline=baseline, against=mine("worsened"), jobs=2)
+def test_worse_heuristics_fail_and_a_noisier_one_passes(baseline):
+    worse = {by: selector(f"worsened[by={by}]") for by in (0.01, 0.03, 0.1)}
+    noisier = selector("worsened[spread=0.05]")
+    same = selector("worsened")
+    verdict = check([*worse.values(), noisier, same], baseline=baseline, against=selector("worsened"), jobs=2)
     assert not verdict.passed
     assert not verdict.failed
     for by, method in worse.items():
@@ -58,22 +57,22 @@ def test_heuristics_that_are_worse_fail_and_one_that_is_merely_noisier_does_not(
     assert sum(change.change != 0 for change in verdict.changes if change.method == noisier) > 50
 
 
-def test_the_smallest_instance_shows_the_regression_and_nothing_else(baseline, tmp_path, monkeypatch):
+def test_the_smallest_instance_shows_the_regression(baseline, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    command = ("check", "--method", mine("bad_for_crowds"), "--against", mine("nearest"), "--baseline", baseline)
+    command = ("check", "--method", selector("bad_for_crowds"), "--against", selector("nearest"), "--baseline", baseline)
     code, out, _ = run_command(*command, "--instances", "small-*", "--out", tmp_path / "out")
     assert code == 1
     assert "FAILED" in out
-    assert "above the optimum" in out
-    [shown] = [line for line in out.splitlines() if line.startswith("smallest instance")]
+    assert "over the optimum" in out
+    [written] = [line for line in out.splitlines() if line.startswith("smallest instance")]
     [file] = [path for path in (tmp_path / "out").iterdir() if not path.name.endswith(".before.json")]
-    assert str(file) in shown
+    assert str(file) in written
     small = read_instance(file)
-    # Four members are what the fault needs, and a second server to be sent to.
+    # The fault needs four members and a second server.
     assert (small.n_clients, small.n_servers, small.n_topics) == (4, 2, 1)
     before = read_solution(file.with_suffix(".before.json"), small)
     assert evaluate(small, before.home).objective == pytest.approx(before.objective)
-    now = solve(small, as_selector(mine("bad_for_crowds"))).evaluation.objective
+    now = solve(small, as_selector(selector("bad_for_crowds"))).evaluation.objective
     assert now > before.objective * 1.05
 
 
@@ -84,10 +83,10 @@ def test_the_smallest_instance_shows_the_regression_and_nothing_else(baseline, t
         ("dies", "the process exited with code 3 before it returned a result", [1], 0),
     ],
 )
-def test_an_invalid_or_missing_assignment_fails_and_is_shown(baseline, tmp_path, name, error, seeds, shrink_seconds):
+def test_an_invalid_or_missing_assignment_fails_and_is_shrunk(baseline, tmp_path, name, error, seeds, shrink_seconds):
     code, out, _ = run_command(
         "check",
-        *("--method", mine(name), "--against", mine("nearest"), "--baseline", baseline, "--instances", "tiny-loose-*"),
+        *("--method", selector(name), "--against", selector("nearest"), "--baseline", baseline, "--instances", "tiny-loose-*"),
         *("--out", tmp_path, "--shrink-seconds", shrink_seconds, "--json"),
     )
     answer = json.loads(out)
@@ -96,31 +95,31 @@ def test_an_invalid_or_missing_assignment_fails_and_is_shown(baseline, tmp_path,
     assert not answer["passed"]
     assert {(run["instance"], run["seed"]) for run in answer["failed"]} == {(e, seed) for e in large for seed in seeds}
     assert not any(finding["worse"] for finding in answer["findings"])
-    [shown] = answer["smallest"]
-    assert shown["says"] == error
-    assert read_instance(shown["file"]).n_clients == 6
+    [written] = answer["smallest"]
+    assert written["says"] == error
+    assert read_instance(written["file"]).n_clients == 6
 
 
-def test_a_cost_below_what_is_proved_fails(baseline, monkeypatch):
+def test_a_cost_below_the_proved_bound_fails(baseline, monkeypatch):
     monkeypatch.setattr(measurement, "slack", lambda bound: -10 * bound)
-    verdict = check(mine("nearest"), baseline=baseline, instances="tiny-loose-plain-0")
+    verdict = check(selector("nearest"), baseline=baseline, instances="tiny-loose-plain-0")
     assert not verdict.passed
     assert {run.kind for run in verdict.failed} == {"bound"}
     assert "nothing can cost less than" in verdict.failed[0].error
 
 
-def test_a_method_without_a_baseline_is_compared_with_the_papers_heuristic(tmp_path, monkeypatch):
+def test_a_method_without_a_baseline_is_compared_with_reloc(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    verdict = check(mine("nearest"), instances="tiny-*")
+    verdict = check(selector("nearest"), instances="tiny-*")
     assert verdict.subjects[0].against == "reloc"
     assert verdict.notes[0].startswith(f"{PLACE}:nearest has no baseline of its own")
-    # A file that is named has to have it, or a forgotten baseline would pass for ever.
-    code, _, err = run_command("check", "--method", mine("nearest"), "--baseline", tmp_path / "none.json")
+    # A named file must exist; otherwise a check with a forgotten baseline would always pass.
+    code, _, err = run_command("check", "--method", selector("nearest"), "--baseline", tmp_path / "none.json")
     assert (code, err.count("\n")) == (2, 1)
     assert "none.json: cannot be read (No such file or directory)" in err
 
 
-def test_update_writes_and_says_what_changes(tmp_path, monkeypatch):
+def test_an_update_writes_the_baseline_and_reports_the_changes(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "mine.py").write_text(f"from {PLACE} import nearest as mine\n")
     command = ("check", "--method", "mine.py:mine", "--update-baseline")
@@ -135,31 +134,31 @@ def test_update_writes_and_says_what_changes(tmp_path, monkeypatch):
         instance = LIBRARY.read(name)
         assert line.costs == pytest.approx([evaluate(instance, line.home).objective] * 2)
     assert run_command("check", "--method", "mine.py:mine")[0] == 0
-    # Another version, the same command without a method: what the file has is made anew, under the same conditions.
+    # Without --method, an update repeats the methods of the file under the same conditions.
     (tmp_path / "mine.py").write_text(f"from {PLACE} import bad_for_crowds as mine\n")
     code, out, _ = run_command("check", "--update-baseline", "--json")
     answer = json.loads(out)
     assert (code, answer["written"]) == (0, True)
-    [told] = answer["methods"]
-    changed = {change["instance"]: change for change in told["changes"] if change["change"]}
+    [found] = answer["methods"]
+    changed = {change["instance"]: change for change in found["changes"] if change["change"]}
     assert changed
-    assert (told["instances"], told["seeds"], told["added"], told["gone"]) == (15, [0, 1], [], [])
+    assert (found["instances"], found["seeds"], found["added"], found["gone"]) == (15, [0, 1], [], [])
     again = read_baseline(tmp_path / "relocbench-baseline.json").records["mine.py:mine"]
     for name, change in changed.items():
         assert change["before"] == pytest.approx(record.lines[name].costs[0])
         assert change["now"] == pytest.approx(again.lines[name].costs[0])
     code, out, _ = run_command("check", "--update-baseline", "--instances", "tiny-loose-*")
     assert code == 0
-    assert "no longer: tiny-scarce-" in out
+    assert "removed: tiny-scarce-" in out
 
 
-def test_a_baseline_is_not_made_of_failures(tmp_path):
+def test_a_baseline_with_failures_is_not_written(tmp_path):
     path = tmp_path / "baseline.json"
     command = ("check", "--update-baseline", "--baseline", path, "--instances", "tiny-loose-*")
-    code, out, _ = run_command(*command, "--method", mine("forgets_one"))
+    code, out, _ = run_command(*command, "--method", selector("forgets_one"))
     assert code == 1
     assert "runs without a valid assignment" in out
-    assert "not written, as runs failed" in out
+    assert "not written, because runs failed" in out
     assert not path.exists()
 
 
@@ -172,17 +171,17 @@ def test_a_baseline_is_not_made_of_failures(tmp_path):
         (("--against", "nobody"), "baseline.json: has no costs of nobody"),
         (("--instances", "x-*"), "instances: expected a pattern of instances that baseline.json has, got 'x-*'"),
         (("--seed", "1"), "--seed: needs --update-baseline"),
-        (("--update-baseline", "--against", "otos"), "--against: does not go with --update-baseline"),
+        (("--update-baseline", "--against", "otos"), "--against: cannot be combined with --update-baseline"),
         (("--update-baseline", "--instances", "x-*"), "instances: expected a pattern of names in the library"),
     ],
 )
-def test_wrong_use_is_one_line_and_exit_2(baseline, arguments, complaint):
+def test_wrong_use_gives_one_line_and_exit_code_2(baseline, arguments, complaint):
     code, out, err = run_command("check", "--baseline", baseline, *arguments)
     assert (code, out, err.count("\n")) == (2, "", 1)
     assert complaint in err
 
 
-def test_an_instance_that_is_no_longer_what_it_was_is_refused(baseline, tmp_path):
+def test_an_instance_that_has_changed_is_refused(baseline, tmp_path):
     text = baseline.read_text(encoding="utf-8").replace(LIBRARY.entry("tiny-loose-plain-0").instance, "0" * 64)
     (tmp_path / "old.json").write_text(text, encoding="utf-8")
     code, _, err = run_command("check", "--baseline", tmp_path / "old.json")
@@ -190,22 +189,22 @@ def test_an_instance_that_is_no_longer_what_it_was_is_refused(baseline, tmp_path
     assert "tiny-loose-plain-0: the library has another instance of that name" in err
 
 
-def test_python_has_the_same_gate(baseline, monkeypatch):
+def test_the_gate_from_python(baseline, monkeypatch):
     assert relocbench.check is check
     assert "check" in dir(relocbench)
-    verdict = relocbench.check(heuristics.nearest, baseline=baseline, against=mine("nearest"), instances="tiny-*")
+    verdict = relocbench.check(heuristics.nearest, baseline=baseline, against=selector("nearest"), instances="tiny-*")
     verdict.assert_passed()
     strict = Rule(alpha=1.0, effect=-1.0, instance_effect=-1.0)
     worse = relocbench.check(
-        mine("bad_for_crowds"), baseline=baseline, against=mine("nearest"), instances="tiny-*", rule=strict
+        selector("bad_for_crowds"), baseline=baseline, against=selector("nearest"), instances="tiny-*", rule=strict
     )
     with pytest.raises(AssertionError, match=r"bad_for_crowds: FAILED, against .*baseline\.json"):
         worse.assert_passed()
 
 
-def test_three_lines_in_a_test_file_are_a_gate(tmp_path, baseline):
+def test_the_gate_in_a_test_file(tmp_path, baseline):
     records = read_baseline(baseline).records
-    old = records[mine("nearest")]
+    old = records[selector("nearest")]
     renamed = type(old)(**{**vars(old), "method": "mine.py:mine"})
     write_baseline(type(read_baseline(baseline))({"mine.py:mine": renamed}), tmp_path / "baseline.json")
     (tmp_path / "mine.py").write_text(f"from {PLACE} import nearest as mine, bad_for_crowds\n")
@@ -229,8 +228,7 @@ def test_three_lines_in_a_test_file_are_a_gate(tmp_path, baseline):
     assert "mine.py:bad_for_crowds: FAILED, against baseline.json (mine.py:mine)" in done.stdout
 
 
-@pytest.mark.slow
-def test_our_own_heuristics_are_no_worse_than_they_were():
+def test_the_heuristics_of_this_project_did_not_get_worse():
     verdict = check(baseline=SHIPPED, jobs=2)
     assert {subject.method for subject in verdict.subjects} == {"nearest", "otos", "reloc", "anneal[moves=50000]"}
     assert {subject.instances for subject in verdict.subjects} == {len(LIBRARY.entries)}

@@ -19,7 +19,7 @@ def instance():
     return Library().read(NAME)
 
 
-def test_an_instance_of_the_library_comes_with_its_certified_homes(instance):
+def test_an_instance_of_the_library_has_its_certified_homes(instance):
     found, known = gather(instance, [], [], 0, 1.0)
     assert [one.label for one in found] == ["optimal (library)"]
     assert found[0].cost.objective == pytest.approx(Library().entry(NAME).objective)
@@ -27,7 +27,7 @@ def test_an_instance_of_the_library_comes_with_its_certified_homes(instance):
     assert known.bound == Library().entry(NAME).bound
 
 
-def test_solutions_certificates_and_methods_are_shown_in_the_order_given(instance, tmp_path):
+def test_assignments_keep_the_given_order(instance, tmp_path):
     path = tmp_path / "sol.json"
     write_solution(solve(instance, "reloc", seed=3).stored(), path)
     certificate = Library().certificate_path(NAME)
@@ -42,13 +42,13 @@ def test_solutions_certificates_and_methods_are_shown_in_the_order_given(instanc
     assert known.optimal
 
 
-def test_without_anything_clients_go_to_the_nearest_server():
+def test_without_other_homes_the_nearest_servers_are_shown():
     found, known = gather(FAMILIES["tiny"].cells()[0].build(100), [], [], 0, 1.0)
     assert [one.label for one in found] == ["NS"]
     assert known is None
 
 
-def test_a_certificate_of_another_instance_or_that_proves_nothing_is_not_believed(instance, tmp_path):
+def test_a_certificate_of_another_instance_or_without_a_valid_proof_gives_no_bound(instance, tmp_path):
     other = Library().certificate_path("small-scarce-m15-l4-0")
     with pytest.raises(InputError, match="expected a certificate of the instance given"):
         from_file(other, instance)
@@ -56,17 +56,17 @@ def test_a_certificate_of_another_instance_or_that_proves_nothing_is_not_believe
     content["claim"] *= 2
     false = tmp_path / "false.json"
     false.write_text(json.dumps(content))
-    shown, known = from_file(false, instance)
+    assignment, known = from_file(false, instance)
     assert known is None
-    assert shown.label == "certificate (false.json), which proves nothing"
+    assert assignment.label == "certificate (false.json), which proves nothing"
 
 
-def test_what_is_no_solution_is_one_line(instance, tmp_path):
+def test_a_file_that_is_no_solution_is_refused(instance, tmp_path):
     wrong = Path(tmp_path / "wrong.json")
     wrong.write_text("{}")
     with pytest.raises(InputError, match=r"wrong\.json"):
         from_file(wrong, instance)
 
 
-def test_an_instance_that_is_in_no_library_has_no_bound():
+def test_an_instance_outside_the_library_has_no_bound():
     assert from_library(FAMILIES["tiny"].cells()[0].build(100)) is None

@@ -20,37 +20,37 @@ def trace(plot, name):
     return next(one for one in plot.data if one.name == name)
 
 
-def test_every_client_has_the_colour_of_its_home_and_every_server_its_theta(assignment):
+def test_clients_have_the_colour_of_their_home_and_servers_show_theta(assignment):
     plot = draw_map(assignment)
     instance, colours = assignment.instance, home_colours(assignment.instance.n_servers)
     clients, servers = trace(plot, "client, coloured by home"), trace(plot, "server, with θ")
     assert list(clients.marker.color) == [colours[server] for server in assignment.home]
-    assert [given[2] for given in clients.customdata] == list(range(instance.n_clients))
+    assert [data[2] for data in clients.customdata] == list(range(instance.n_clients))
     assert list(servers.marker.color) == colours
     for text, theta in zip(servers.text, assignment.cost.theta, strict=True):
         assert (text == "θ 1") == (theta == 1)
     assert len(set(colours)) == len(colours)
 
 
-def test_bars_are_as_tall_as_the_load(assignment):
+def test_the_height_of_bars_is_proportional_to_the_load(assignment):
     plot = draw_map(assignment)
     frame, bars = trace(plot, "capacity"), trace(plot, "storage in use")
     instance, cost = assignment.instance, assignment.cost
-    tall = frame.y[2] - frame.y[0]
+    full = frame.y[2] - frame.y[0]
     shares = use(cost.storage_load, instance.storage_capacity)
-    shown = [bars.y[start + 2] - bars.y[start] for start in range(0, len(bars.y), 6)]
-    assert shown == pytest.approx([tall * min(share, 1) for share in shares if share > 0])
+    heights = [bars.y[start + 2] - bars.y[start] for start in range(0, len(bars.y), 6)]
+    assert heights == pytest.approx([full * min(share, 1) for share in shares if share > 0])
 
 
-def test_a_load_on_nothing_is_infinite_and_still_drawn(assignment):
+def test_a_load_without_capacity_is_infinite_and_still_drawn(assignment):
     bare = dataclasses.replace(assignment.instance, storage_capacity=np.zeros(assignment.instance.n_servers))
     plot = draw_map(Assignment(bare, "nearest", assignment.home))
     assert use(np.array([0.0, 1.0, 2.0]), np.array([0.0, 0.0, 4.0])).tolist() == [0.0, np.inf, 0.5]
-    assert "(inf%)" in "".join(given[0] for given in trace(plot, "server, with θ").customdata)
+    assert "(inf%)" in "".join(data[0] for data in trace(plot, "server, with θ").customdata)
     assert all(value is None or np.isfinite(value) for one in plot.data for value in one.y)
 
 
-def test_of_many_clients_some_are_drawn_and_nobody_is_linked(assignment, monkeypatch):
+def test_with_many_clients_a_sample_is_drawn_without_links(assignment, monkeypatch):
     monkeypatch.setattr(maps, "MOST_CLIENTS", 3)
     plot = draw_map(assignment)
     assert len(trace(plot, "client, coloured by home").x) == 3

@@ -4,7 +4,7 @@ from relocbench.instances.errors import InputError
 from relocbench.reports.pages import requirements
 from relocbench.reports.pages.figures import banded_line, figure, points
 from relocbench.reports.pages.markup import marked
-from relocbench.reports.pages.method_style import COLOURS, colour_of, looks, name_of
+from relocbench.reports.pages.method_style import COLOURS, colour_of, name_of, styles
 from relocbench.reports.pages.page import Page
 from relocbench.reports.pages.tables import Cell, Column, Table
 from tests.reports.browser import browser
@@ -15,13 +15,13 @@ COMMAND = "relocbench solve library:a --method 'reloc[k=8]' --seed 0"
 def sample_page():
     page = Page("A < title", lead="It is **strong**, says `</script>`.")
     page.section("Part", "a & b")
-    plot = figure(x="σ, km", y="gap", yaxis_tickformat=".0%", height=300)
-    told = points(["</script><b>one</b>", "two"], [COMMAND, None])
-    banded_line(plot, "RELOC", looks(["reloc"])["reloc"], [1, 2], [0.1, 0.2], [0.05, 0.1], [0.15, 0.3], **told)
+    plot = figure(x="σ, km", y="excess", yaxis_tickformat=".0%", height=300)
+    data = points(["</script><b>one</b>", "two"], [COMMAND, None])
+    banded_line(plot, "RELOC", styles(["reloc"])["reloc"], [1, 2], [0.1, 0.2], [0.05, 0.1], [0.15, 0.3], **data)
     page.figure(plot, "It rises.")
     rows = [[Cell.of_method("reloc"), 0.02], [Cell.of_method("otos"), 0.1], [Cell.of_method("nearest"), None]]
-    page.table(Table([Column("method"), Column("gap", ".1%", "a hint")], rows, "Gaps."))
-    page.warning("Look!")
+    page.table(Table([Column("method"), Column("excess", ".1%", "a hint")], rows, "Excess."))
+    page.warning("A warning.")
     page.provenance("relocbench study", {"library": "version 95"})
     return page
 
@@ -44,24 +44,24 @@ def test_text_is_escaped_and_marks_are_not():
 def test_methods_have_one_colour_and_variants_differ_by_dash():
     assert colour_of("reloc[k=8]") == colour_of("reloc") == COLOURS["reloc"]
     assert colour_of("mine.py:best") == colour_of("mine.py:best")
-    drawn = looks(["reloc", "reloc[k=8]", "otos"])
-    assert drawn["reloc"].dash != drawn["reloc[k=8]"].dash
-    assert drawn["otos"].dash == drawn["reloc"].dash
+    chosen = styles(["reloc", "reloc[k=8]", "otos"])
+    assert chosen["reloc"].dash != chosen["reloc[k=8]"].dash
+    assert chosen["otos"].dash == chosen["reloc"].dash
     assert (name_of("nearest"), name_of("reloc[k=8]"), name_of("mine")) == ("NS", "RELOC [k=8]", "mine")
 
 
-def test_a_row_of_another_length_is_refused():
+def test_a_row_of_the_wrong_length_is_refused():
     with pytest.raises(ValueError, match="expected 1 cells"):
         Table([Column("a")], [["b", "c"]], "")
 
 
-def test_a_missing_extra_is_one_line(monkeypatch):
+def test_a_missing_package_gives_one_line(monkeypatch):
     monkeypatch.setattr(requirements, "PACKAGES", ("plotly", "no_such_package"))
     with pytest.raises(InputError, match=r"^reports: expected no_such_package; install with: pip install"):
         requirements.require()
 
 
-def test_the_page_loads_without_a_complaint_and_asks_nobody_else(chromium, written):
+def test_the_page_loads_without_errors_and_without_the_network(chromium, written):
     assert chromium.open(written) == 1
     assert chromium.errors == []
     assert chromium.texts("h1, .lead strong, .lead code") == ["A < title", "strong", "</script>"]
@@ -69,19 +69,19 @@ def test_the_page_loads_without_a_complaint_and_asks_nobody_else(chromium, writt
 
 
 @pytest.mark.parametrize(("dark", "ink"), [(False, "rgb(27, 33, 39)"), (True, "rgb(231, 233, 235)")])
-def test_plots_are_painted_as_the_reader_wants_it(chromium, written, dark, ink):
+def test_plots_follow_the_colour_scheme_of_the_reader(chromium, written, dark, ink):
     chromium.open(written, dark=dark)
     assert chromium.evaluate("getComputedStyle(document.querySelector('#figure-1 .xtick text')).fill") == ink
     assert chromium.evaluate("getComputedStyle(document.body).color") == ink
 
 
-def test_nothing_is_wider_than_a_phone(chromium, written):
+def test_the_page_fits_a_phone(chromium, written):
     chromium.open(written, width=390, height=800)
     assert chromium.evaluate("document.documentElement.scrollWidth") == 390
     assert chromium.evaluate("document.querySelector('#figure-1 svg').getBoundingClientRect().right") <= 390
 
 
-def test_a_click_on_a_heading_sorts_by_number_and_leaves_what_is_empty_last(chromium, written):
+def test_a_click_on_a_heading_sorts_by_number_and_keeps_empty_cells_last(chromium, written):
     chromium.open(written)
     click = "document.querySelectorAll('table.sortable th button')[{}].click()"
     chromium.evaluate(click.format(1))
@@ -92,7 +92,7 @@ def test_a_click_on_a_heading_sorts_by_number_and_leaves_what_is_empty_last(chro
     assert chromium.texts("tbody td:first-child") == ["NS", "OTOS", "RELOC"]
 
 
-def test_a_click_on_a_point_names_its_command(chromium, written):
+def test_a_click_on_a_point_shows_its_command(chromium, written):
     chromium.open(written)
     assert chromium.evaluate("document.querySelector('.command').hidden")
     place = "(() => { const box = document.querySelectorAll('#figure-1 path.point')[{}].getBoundingClientRect();"
@@ -102,7 +102,7 @@ def test_a_click_on_a_point_names_its_command(chromium, written):
     assert "<b>one</b>" in "".join(chromium.texts(".hoverlayer .hovertext"))
 
 
-def test_it_prints_light_and_fits_the_paper(chromium, written):
+def test_print_uses_light_colours(chromium, written):
     chromium.open(written, dark=True)
     assert chromium.printed().startswith(b"%PDF")
     chromium.open(written, dark=True, media="print")

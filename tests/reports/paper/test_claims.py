@@ -2,7 +2,7 @@ import itertools
 
 import pytest
 
-from relocbench.reports.paper.claims import FAILS, HOLDS, IN_PART, NOT_ASKED, UNKNOWN, claims
+from relocbench.reports.paper.claims import FAILS, HOLDS, IN_PART, NOT_TESTED, UNKNOWN, claims
 from relocbench.reports.paper.measures import BEST, STEPS, Measured, Measures
 from relocbench.reports.paper.readings import CLUSTERS, READINGS, reloc
 
@@ -13,7 +13,7 @@ METHODS += [reloc(reading, k) for reading in READINGS for k in CLUSTERS]
 
 
 def made_up(study, x, seed, method, level, **other):
-    """Return a row whose numbers are all at one level, but for a little that depends on the seed."""
+    """Return a row with the same value for all measures, plus a small part that depends on the seed."""
     names = ("y", "y1", "y2", "storage_use", "fullest_storage", "compute_use", "fullest_compute", "distance_km")
     numbers = dict.fromkeys(names, level + 0.001 * seed) | {"bound": None, "least_theta": 1.0, "seconds": 0.0}
     name = f"{study}-{x:g}-{seed}"
@@ -21,7 +21,7 @@ def made_up(study, x, seed, method, level, **other):
 
 
 def judged(levels=None, seeds=5, **others):
-    """Judge data on which each method has one level; ``others`` maps a method to a function of (study, x)."""
+    """Test the claims on data with one level per method; ``others`` maps a method to a function of (study, x)."""
     level = {"random": 0.9, "nearest": 0.6, "otos": 0.5, BEST: 0.3} | (levels or {})
     cells = [("sigma", x) for x in SIGMAS] + [("spool", x) for x in SPOOLS]
     rows = [
@@ -35,34 +35,34 @@ def words(found):
     return [claim.verdict.word for claim in found]
 
 
-def test_few_seeds_tell_nothing():
+def test_few_seeds_give_no_verdict():
     assert set(words(judged(seeds=4))) == {UNKNOWN}
 
 
 def test_verdicts_follow_the_numbers():
     found = words(judged())
-    # RELOC is faster than all, at any σ and p; OTOS does not store least, and is farther.
+    # RELOC is the fastest at every σ and p. OTOS does not use the least storage and has a larger Y1.
     assert (found[0], found[8]) == (HOLDS, HOLDS)
     assert (found[4], found[5]) == (FAILS, HOLDS)
-    # Nobody is nearer than the best homes, but they are none of the four; RELOC is.
+    # Of the four methods, RELOC has the least distance.
     assert found[1] == FAILS
     assert found[6] == HOLDS
-    # Nothing changes with σ, with a step, or with K; and no step overloads a server.
-    assert (found[2], found[7], found[9]) == (FAILS, FAILS, NOT_ASKED)
+    # Nothing changes with σ, with a step, or with K, and no step overloads a server.
+    assert (found[2], found[7], found[9]) == (FAILS, FAILS, NOT_TESTED)
     assert (found[10], found[11]) == (HOLDS, FAILS)
 
 
-def test_a_win_at_some_values_holds_in_part():
+def test_a_claim_that_is_true_at_some_values_holds_in_part():
     late = {"nearest": lambda study, x: {"y": 0.2 if x == 5.0 else 0.6}}
     assert words(judged(**late))[0] == IN_PART
 
 
-def test_values_that_the_claim_is_not_about_do_not_count():
+def test_only_the_values_of_a_claim_count():
     early = {"nearest": lambda study, x: {"y": 0.2 if x == 1.0 and study == "sigma" else 0.6}}
     assert words(judged(**early))[0] == HOLDS
 
 
-def test_steps_are_judged_each_by_what_it_is_for():
+def test_each_step_is_tested_by_its_purpose():
     steps = {
         STEPS["relation"]: lambda study, x: {"storage_use": 0.3, "fullest_storage": 1.4, "least_theta": 0.7},
         STEPS["locality"]: lambda study, x: {"storage_use": 0.5},
@@ -72,18 +72,18 @@ def test_steps_are_judged_each_by_what_it_is_for():
     assert (found[7], found[9]) == (HOLDS, IN_PART)
 
 
-def test_storage_above_a_on_one_server_holds_in_part_as_long_as_the_mean_is_below():
+def test_the_storage_claim_holds_in_part_if_only_the_mean_is_below_the_capacity():
     assert words(judged(reloc=lambda study, x: {"fullest_storage": 1.2}))[6] == IN_PART
     assert words(judged(reloc=lambda study, x: {"fullest_storage": 1.2, "storage_use": 1.1}))[6] == FAILS
 
 
-def test_clusters_are_compared_where_the_claims_say():
+def test_clusters_are_compared_at_the_values_of_the_claims():
     more = {reloc(k=16): lambda study, x: {"y": 0.3 if x <= 5 else 0.42}}
     found = words(judged(**more))
     assert (found[10], found[11]) == (HOLDS, HOLDS)
 
 
-def test_another_reading_that_decides_otherwise_is_told():
+def test_a_reading_with_another_verdict_is_reported():
     slow = reloc("revisit=true")
     first = judged({slow: 0.8})[0]
     assert first.decided_by_reading
@@ -102,18 +102,18 @@ def test_runs_that_failed_are_left_out():
     assert first.verdict.numbers == "on 24 of 24 instances"
 
 
-def test_a_claim_about_values_that_are_not_there_is_not_tested():
+def test_a_claim_about_missing_values_is_not_tested():
     rows = [
         made_up(study, 0.5, seed, method, 0.4)
         for study, seed, method in itertools.product(["sigma", "spool"], range(5), METHODS)
     ]
     found = words(claims(Measures(rows), CLUSTERS))
-    assert (found[0], found[2], found[10]) == (NOT_ASKED, NOT_ASKED, NOT_ASKED)
+    assert (found[0], found[2], found[10]) == (NOT_TESTED, NOT_TESTED, NOT_TESTED)
     assert found[11] == FAILS
 
 
 @pytest.mark.parametrize("k", CLUSTERS)
-def test_selectors_are_written_as_the_store_writes_them(k):
+def test_selectors_have_the_form_of_the_store(k):
     from relocbench.runs.selectors import parse_selector
 
     for reading in READINGS:

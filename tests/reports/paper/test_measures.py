@@ -6,7 +6,7 @@ import pytest
 
 from relocbench.instances.evaluation import evaluate
 from relocbench.instances.generators.generate import generate
-from relocbench.reports.paper.measures import BEST, Case, Measures, carried, measured
+from relocbench.reports.paper.measures import BEST, Case, Measures, carry_bounds, measure
 
 
 @pytest.fixture(scope="module")
@@ -14,14 +14,14 @@ def case():
     return Case("sigma", 5.0, 3, generate("paper", 3, sigma=5, topics=6, servers=4))
 
 
-def test_an_assignment_is_measured_as_the_evaluator_says(case):
+def test_the_measures_agree_with_the_evaluator(case):
     instance = case.instance
     home = np.zeros(instance.n_clients, np.int32)
     cost = evaluate(instance, home)
-    row = measured(case, home, "mine", 1.5, bound=cost.objective)
+    row = measure(case, home, "mine", 1.5, bound=cost.objective)
     assert (row.study, row.x, row.seed, row.method, row.seconds) == ("sigma", 5.0, 3, "mine", 1.5)
     assert (row.y, row.y1, row.y2) == (cost.y, cost.y1, cost.y2)
-    # Everything is on one of four servers.
+    # All clients have the same home out of four servers.
     assert row.fullest_storage == pytest.approx(4 * row.storage_use) == cost.storage_load[0] / 640
     assert row.fullest_compute == pytest.approx(4 * row.compute_use) == cost.compute_load[0] / 3200
     distance = np.hypot(instance.client_x - instance.server_x[0], instance.client_y - instance.server_y[0]).mean()
@@ -32,11 +32,11 @@ def test_an_assignment_is_measured_as_the_evaluator_says(case):
 
 
 def rows_of(case, **numbers):
-    row = measured(case, np.zeros(case.instance.n_clients, np.int32), "mine")
+    row = measure(case, np.zeros(case.instance.n_clients, np.int32), "mine")
     return dataclasses.replace(row, **numbers)
 
 
-def test_differences_are_instance_by_instance_and_to_the_best_of_the_others(case):
+def test_differences_are_paired_and_to_the_best_of_the_others(case):
     rows = [
         rows_of(case, seed=seed, method=method, y=y)
         for seed, values in enumerate([(1.0, 3.0, 2.0), (5.0, 4.0, 9.0)])
@@ -49,9 +49,9 @@ def test_differences_are_instance_by_instance_and_to_the_best_of_the_others(case
     assert found.mean("sigma", 1.0, "b", "y") is None
 
 
-def test_a_bound_at_a_smaller_spool_holds_at_a_larger_one(case):
+def test_bounds_are_carried_to_larger_spools(case):
     rows = [rows_of(case, x=x, bound=bound) for x, bound in ((3.0, 1.2), (1.0, 1.0), (2.0, 1.5), (4.0, None))]
-    assert [(row.x, row.bound) for row in carried(rows)] == [(1.0, 1.0), (2.0, 1.5), (3.0, 1.5), (4.0, 1.5)]
+    assert [(row.x, row.bound) for row in carry_bounds(rows)] == [(1.0, 1.0), (2.0, 1.5), (3.0, 1.5), (4.0, 1.5)]
 
 
 def test_larger_spools_never_cost_less():
