@@ -5,16 +5,16 @@ import pytest
 from relocbench.reports.benchmark.assessment import assess, proving_methods
 from relocbench.reports.benchmark.measures import (
     excess_profile,
-    outcome_counts,
-    trajectory,
     integral,
     mean_curve,
+    outcome_counts,
     performance_profile,
     primal_dual_gap,
     primal_dual_integral,
     primal_integral,
     shifted_geometric_mean,
     solved_by_all,
+    trajectory,
 )
 from relocbench.runs.cross_check import wrong_answers
 from tests.reports.benchmark.samples import LIMIT, race, row

@@ -9,7 +9,7 @@ from relocbench.instances.nearest_server import nearest_server
 
 
 def worsened(instance, *, seed, time_limit, by: float = 0.0, spread: float = 0.0):
-    """Worsen the nearest servers by random moves to a cost 5 % above theirs, plus ``by``, with noise of size ``spread``."""
+    """Worsen the nearest servers by random moves: to a cost 5 % higher, plus ``by``, with noise of size ``spread``."""
     rng = np.random.default_rng([seed, instance.n_clients, instance.n_topics])
     state = State(instance, nearest_server(instance))
     target = 1.05 * state.objective * (1 + by) * np.exp(spread * rng.standard_normal())

@@ -59,7 +59,15 @@ def test_worse_heuristics_fail_and_a_noisier_one_passes(baseline):
 
 def test_the_smallest_instance_shows_the_regression(baseline, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    command = ("check", "--method", selector("bad_for_crowds"), "--against", selector("nearest"), "--baseline", baseline)
+    command = (
+        "check",
+        "--method",
+        selector("bad_for_crowds"),
+        "--against",
+        selector("nearest"),
+        "--baseline",
+        baseline,
+    )
     code, out, _ = run_command(*command, "--instances", "small-*", "--out", tmp_path / "out")
     assert code == 1
     assert "FAILED" in out
@@ -86,7 +94,16 @@ def test_the_smallest_instance_shows_the_regression(baseline, tmp_path, monkeypa
 def test_an_invalid_or_missing_assignment_fails_and_is_shrunk(baseline, tmp_path, name, error, seeds, shrink_seconds):
     code, out, _ = run_command(
         "check",
-        *("--method", selector(name), "--against", selector("nearest"), "--baseline", baseline, "--instances", "tiny-loose-*"),
+        *(
+            "--method",
+            selector(name),
+            "--against",
+            selector("nearest"),
+            "--baseline",
+            baseline,
+            "--instances",
+            "tiny-loose-*",
+        ),
         *("--out", tmp_path, "--shrink-seconds", shrink_seconds, "--json"),
     )
     answer = json.loads(out)

@@ -1,4 +1,4 @@
-"""Every kind of page contains the glossary. The page of the paper is tested in tests/relocbench/test_paper_command.py."""
+"""Every kind of page contains the glossary; tests/relocbench/test_paper_command.py tests the page of the paper."""
 
 import pytest
 

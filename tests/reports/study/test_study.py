@@ -108,9 +108,7 @@ def test_a_data_file_of_an_earlier_version_gives_a_warning(tmp_path):
         ([], [], ["**A run contradicts a proof:** only the text says so."], 0),
     ],
 )
-def test_the_exit_code_depends_on_the_data_and_not_on_the_text(
-    monkeypatch, tmp_path, wrong, problems, warnings, code
-):
+def test_the_exit_code_depends_on_the_data_and_not_on_the_text(monkeypatch, tmp_path, wrong, problems, warnings, code):
     done = Study([], wrong, warnings, problems, tmp_path / "report.html")
     monkeypatch.setattr(study_module, "conduct", lambda *_: done)
     assert run(monkeypatch, "study", "library:tiny-loose-plain-0", "--method", "nearest", "--out", tmp_path) == code
