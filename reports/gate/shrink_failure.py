@@ -85,7 +85,7 @@ def smallest_regression(
         enough = 1 + max(least, (ratio(instance, start) - 1) / 2)
         if not ratio(instance, start) >= enough:
             return None
-        small, remaining = shrink_beside(
+        small, remaining = shrink_with_homes(
             instance, start, lambda found, homes: ratio(found, homes) >= enough, seconds=seconds
         )
         before = evaluate(small, remaining).objective

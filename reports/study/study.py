@@ -12,7 +12,7 @@ from relocbench.reports.study.excess import Measurement, best_known, measure, wr
 from relocbench.reports.study.references import contradictions
 from relocbench.reports.study.runner import Design, run
 from relocbench.reports.study.subjects import Subject, kept, of_family, without_duplicates
-from relocbench.runs.selectors import require_available, parse_selectors
+from relocbench.runs.selectors import parse_selectors, require_available
 from relocbench.runs.sweep import Limits
 
 PAGE = "report.html"

@@ -12,6 +12,8 @@ from relocbench.reports.paper.evaluation import ANNEAL, methods
 from relocbench.reports.paper.measures import BEST, STEPS
 from tests.reports.browser import browser
 
+pytestmark = pytest.mark.slow
+
 # The smallest possible evaluation: one cell of each study, and two servers.
 SMALL = ["--seeds", "1", "--time-limit", "1", "--jobs", "1", "--set", "sigma=5", "--set", "spool_per_member=2"]
 SMALL += ["--set", "topics=4", "--set", "servers=2", "--set", "max_topic_size=5"]

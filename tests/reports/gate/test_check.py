@@ -39,6 +39,7 @@ def findings(verdict, method, scope="all"):
     return [found for found in verdict.findings if (found.method, found.scope) == (method, scope)]
 
 
+@pytest.mark.slow
 def test_worse_heuristics_fail_and_a_noisier_one_passes(baseline):
     worse = {by: selector(f"worsened[by={by}]") for by in (0.01, 0.03, 0.1)}
     noisier = selector("worsened[spread=0.05]")
@@ -245,6 +246,7 @@ def test_the_gate_in_a_test_file(tmp_path, baseline):
     assert "mine.py:bad_for_crowds: FAILED, against baseline.json (mine.py:mine)" in done.stdout
 
 
+@pytest.mark.slow
 def test_the_heuristics_of_this_project_did_not_get_worse():
     verdict = check(baseline=SHIPPED, jobs=2)
     assert {subject.method for subject in verdict.subjects} == {"nearest", "otos", "reloc", "anneal[moves=50000]"}
