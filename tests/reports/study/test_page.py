@@ -42,6 +42,7 @@ def test_the_lead_states_the_mean_excess_and_the_references(measurements):
     assert lead(few_servers).endswith("(With K = 4 clusters and at most 4 servers, RELOC is the same as NS here.)")
 
 
+@pytest.mark.slow
 def test_the_page_is_complete_in_a_browser(measurements, tmp_path):
     warnings = ["**A run contradicts a proof:** a <b>.", "1 runs have no homes."]
     failed = dataclasses.replace(measurements[0], seed=9, excess=None, objective=None, status="error", error="died")

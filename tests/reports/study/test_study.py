@@ -16,6 +16,8 @@ from relocbench.reports.study.excess import SCHEMA
 from relocbench.reports.study.study import Study
 from tests.samples import worked_example
 
+pytestmark = pytest.mark.slow
+
 # The first instance is too large to be solved exactly, and the library has a bound of it. The second is solved exactly.
 ARGUMENTS = [
     *("study", "library:small-overloaded-m39-l9-0", "--family", "small", "--seeds", "1", "--set", "clients=10"),
