@@ -67,7 +67,7 @@ class BasicModel(LinearModel):
     - ``x[m,l]``, binary: whether ``l`` is the home of ``m``
     - ``θ[l]``: the share of its load that server ``l`` processes itself
     - ``q[m,l] = θ_l·x[m,l]``
-    - ``w[n,l] = θ_l·y[n,l]``, where ``y[n,l]`` says whether topic ``n`` is open on ``l``; ``y`` itself is not needed
+    - ``w[n,l] = θ_l·y[n,l]``, where ``y[n,l]`` is 1 if topic ``n`` is open on ``l``; ``y`` itself is not needed
     - ``z[m,r,l,k] = θ_l·x[m,l]·x[r,k]`` for each pair with ``W[m,r] > 0``
 
     The constraints are:

@@ -3,7 +3,7 @@
 Line numbers are those of Algorithm 1 in the paper, where the lines that end a loop or a condition are counted as well:
 
 ======== ======================================================================= =========================
-lines    what the paper says                                                     here
+lines    Algorithm 1                                                             here
 ======== ======================================================================= =========================
 20, 21   for each topic ``t_n``, for each client ``c_m`` in ``C_n``              :func:`place`
 22       the ``M′`` clients with the strongest relation to ``c_m``               ``ClusterTask.related``

@@ -4,9 +4,9 @@ Loads are integers. They are exact if the spools are integers in units of some p
 down to a unit that is a small part of the total. The rounded loads ``â_l`` and ``v̂_l`` give the share
 ``θ̂_l = min(1, A_l/â_l, B_l/v̂_l) ≥ θ_l``, which exceeds ``θ_l`` only by rounding.
 
-The level of a server states that ``lo ≤ θ̂_l ≤ hi``. Level 0 is ``θ̂_l = 1``; the other levels cover the values below
-1. The cost of a level uses its best end, and the loads may be as large as its worst end allows. A network over levels
-is therefore a relaxation. After splitting the levels at the shares of given homes it is exact for these homes.
+The level of a server states that ``lo ≤ θ̂_l ≤ hi``. Level 0 is ``θ̂_l = 1``; the other levels cover all
+smaller values. The cost of a level uses its best end, and the loads may be as large as its worst end allows. A network
+over levels is therefore a relaxation. After splitting the levels at the shares of given homes it is exact for them.
 """
 
 import math

@@ -14,7 +14,7 @@ The objective is the sum of
 - (F4) ``w_m·dH[m,l] + 2·dC·f_m·(1 - hi_τ)`` for each client, where ``(l,τ)`` is its label
 - (F5) ``W[m,r]·hi_τ·dS[l,k]`` for each pair, where ``(l,τ)`` is the label of ``m`` and ``k`` the home of ``r``
 
-If the cloud is far, every assignment costs at least as much as the network says. If it is near, (F5) uses ``lo_τ``,
+If the cloud is far, no assignment costs less than its value in the network. If it is near, (F5) uses ``lo_τ``,
 ``t_l`` also states which capacity limits ``θ_l``, and there are two more constraints:
 
 - (F6) ``y[n,l] = 1`` only if a publisher of ``n`` is on ``l``

@@ -1,9 +1,12 @@
 """The integer model for CP-SAT: the basic and the strong model of docs/formulations.md in integers.
 
 A share of 1 is ``G = 2^g``, a cost of 1 ms is ``2^(k+g)``, and a load of 1 is ``2^s``. In these units costs and loads
-are rounded down and capacities up. The variables are ``x[m,l], y[n,l] ∈ {0,1}`` and ``θ_l, q[m,l], w[n,l], z[m,r,l,k] ∈
-0..G``, where ``q[m,l] = θ_l·x[m,l]``, ``w[n,l] = θ_l·y[n,l]`` and ``z[m,r,l,k] = θ_l·x[m,l]·x[r,k]``. With ``a_l = Σ_n
-u_n·y[n,l]`` and ``v_l = Σ_m U_m·x[m,l]`` the constraints are
+are rounded down and capacities up. The variables are
+
+- ``x[m,l] ∈ {0,1}``: whether ``l`` is the home of ``m``; ``y[n,l] ∈ {0,1}``: whether topic ``n`` is open on ``l``
+- ``θ_l``, ``q[m,l] = θ_l·x[m,l]``, ``w[n,l] = θ_l·y[n,l]`` and ``z[m,r,l,k] = θ_l·x[m,l]·x[r,k]``, all in ``0..G``
+
+With ``a_l = Σ_n u_n·y[n,l]`` and ``v_l = Σ_m U_m·x[m,l]`` the constraints are
 
 - (C1) ``Σ_l x[m,l] = 1``
 - (C2) ``q[m,l] ≤ θ_l``, ``q[m,l] ≤ ⌈G·min(1, A_l/U_m, B_l/U_m)⌉·x[m,l]``, ``q[m,l] ≥ θ_l - G·(1 - x[m,l])``
@@ -20,9 +23,9 @@ u_n·y[n,l]`` and ``v_l = Σ_m U_m·x[m,l]`` the constraints are
 The objective is ``Σ w_m·dH[m,l]·x[m,l] + 2·dC·Σ f_m·(G - Σ_l q[m,l]) + Σ W[m,r]·dS[l,k]·z[m,r,l,k]``.
 
 The minimum is a lower bound on ``ΣD``. For any homes, the point with ``θ_l`` rounded up to the next integer is
-feasible; this is why (C4), (C9) and (C10) have a term of rounding. If the cloud is far, this point costs no more than
-the homes. If the cloud is near, ``θ_l`` rounded down is feasible as well, and one of the two points costs no more than
-the homes.
+feasible: (C4), (C9) and (C10) have a term that allows for this rounding. If the cloud is far, this point costs no more
+than the homes. If the cloud is near, ``θ_l`` rounded down is feasible as well, and one of the two points costs no more
+than the homes.
 
 The lower bound is too small by at most ``2^-k`` for each client and pair, by ``2·dC·2^-g`` (or ``max dS·2^-g``) for
 each publication, and by the effect of rounded loads on ``θ``. The last error is 0 if the spools are integers.

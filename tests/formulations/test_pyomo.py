@@ -229,7 +229,7 @@ def test_scip_is_right_on_dense_instances_with_a_near_cloud():
         )
         between = rng.uniform(0, 3, (servers, servers))
         np.fill_diagonal(between, 0)
-        everybody = Ragged.of([list(range(clients))] * 2)
+        all_clients = Ragged.of([list(range(clients))] * 2)
         spool = rng.uniform(0.5, 2, 2)
         instance = Instance(
             storage_capacity=rng.uniform(0, 4, servers),
@@ -241,8 +241,8 @@ def test_scip_is_right_on_dense_instances_with_a_near_cloud():
             client_x=np.zeros(clients),
             client_y=np.zeros(clients),
             spool=spool,
-            publishers=everybody,
-            subscribers=everybody,
+            publishers=all_clients,
+            subscribers=all_clients,
             client_server_delay=near,
             server_server_delay=between,
         )

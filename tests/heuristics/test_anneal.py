@@ -98,7 +98,7 @@ def test_groups_are_moved_where_single_clients_cannot_leave():
 
 def test_a_batch_ends_however_large_the_groups_are():
     params = AnnealParams(largest_batch=10**6, batches_per_round=1)
-    everybody = Ragged.of([list(range(3000))])
+    all_clients = Ragged.of([list(range(3000))])
     instance = Instance(
         cloud_delay=5.0,
         delay_per_km=1.0,
@@ -109,8 +109,8 @@ def test_a_batch_ends_however_large_the_groups_are():
         client_x=np.zeros(3000),
         client_y=np.zeros(3000),
         spool=np.ones(1),
-        publishers=everybody,
-        subscribers=everybody,
+        publishers=all_clients,
+        subscribers=all_clients,
     )
     search = _Search(instance, np.zeros(3000, np.int32), 0, _near(instance), params)
     search.begin_round(10**6, Round(0.2, priced=False))
