@@ -366,7 +366,7 @@ def commands(group, *words):
         yield (*words, word)
 
 
-@pytest.mark.parametrize("words", commands(typer.main.get_command(app)), ids=" ".join)
+@pytest.mark.parametrize("words", [*commands(typer.main.get_command(app))], ids=" ".join)
 def test_every_command_has_help_with_an_example(run, words):
     code, out, _ = run(*words, "--help")
     assert code == 0

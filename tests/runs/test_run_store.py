@@ -86,7 +86,7 @@ def test_files_that_cannot_be_read_are_reported_and_skipped(tmp_path):
         read(tmp_path / "none")
 
 
-def test_a_row_under_the_name_of_another_run_is_not_believed(tmp_path):
+def test_a_row_under_the_name_of_another_run_is_ignored(tmp_path):
     store, row, other = Store(tmp_path), make_row(), make_row(seed=1)
     store.write(row)
     shutil.copy(tmp_path / f"{row.run.digest}.parquet", tmp_path / f"{other.run.digest}.parquet")
@@ -98,7 +98,7 @@ def _write(folder):
         Store(folder).write(make_row(seed=seed))
 
 
-def test_several_writers_do_no_harm(tmp_path):
+def test_several_processes_may_write_to_one_store(tmp_path):
     context = multiprocessing.get_context("spawn")
     writers = [context.Process(target=_write, args=(tmp_path,)) for _ in range(2)]
     for writer in writers:
