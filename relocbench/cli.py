@@ -1,58 +1,47 @@
 """The command ``relocbench``, with one module in ``commands`` for each subcommand.
 
-To add a subcommand, write a module with a function ``run`` and add it to one of the two tables below. The function
-imports what it needs when it is called, so that ``relocbench --help`` is fast.
+To add a subcommand, write a module with a function ``run`` and add its name to one of the two tables below. The
+function imports what it needs when it is called, so that ``relocbench --help`` is fast.
 """
 
+import importlib
 import io
 import signal
 import sys
-from types import ModuleType
 from typing import Annotated
 
 import typer
 
-from relocbench.commands import (
-    bench,
-    certify,
-    check,
-    describe,
-    evaluate,
-    families,
-    generate,
-    info,
-    library,
-    methods,
-    paper,
-    show,
-    solve,
-    study,
-    verify,
-)
-from relocbench.commands.spark import arrange, compare, reloc
-from relocbench.commands.spark import evaluate as spark_evaluate
-from relocbench.commands.spark import generate as spark_generate
-from relocbench.commands.spark import run as spark_run
+from relocbench.commands import library
 from relocbench.instances.errors import InputError
 from relocbench.runs.version import __version__
 
-COMMANDS: tuple[ModuleType, ...] = (
-    generate,
-    describe,
-    solve,
-    evaluate,
-    certify,
-    verify,
-    study,
-    bench,
-    paper,
-    check,
-    show,
-    families,
-    methods,
-    info,
+# The modules in ``relocbench/commands``, in the order in which ``relocbench --help`` lists them.
+COMMANDS = (
+    "generate",
+    "describe",
+    "solve",
+    "evaluate",
+    "certify",
+    "verify",
+    "study",
+    "bench",
+    "paper",
+    "check",
+    "show",
+    "families",
+    "methods",
+    "info",
 )
-SPARK_COMMANDS: tuple[ModuleType, ...] = (arrange, spark_generate, spark_run, reloc, spark_evaluate, compare)
+# The modules in ``relocbench/commands/spark``.
+SPARK_COMMANDS = (
+    "arrange",
+    "generate",
+    "run",
+    "reloc",
+    "evaluate",
+    "compare",
+)
 
 app = typer.Typer(
     help="Exact-versus-heuristic workbench for topic allocation on edge servers.",
@@ -67,13 +56,10 @@ spark = typer.Typer(
 )
 
 
-def _register(group: typer.Typer, commands: tuple[ModuleType, ...]) -> None:
-    for command in commands:
-        group.command(command.__name__.rpartition(".")[2])(command.run)
-
-
-_register(app, COMMANDS)
-_register(spark, SPARK_COMMANDS)
+for name in COMMANDS:
+    app.command(name)(importlib.import_module(f"relocbench.commands.{name}").run)
+for name in SPARK_COMMANDS:
+    spark.command(name)(importlib.import_module(f"relocbench.commands.spark.{name}").run)
 app.add_typer(library.app, name="library")
 app.add_typer(spark, name="spark")
 

@@ -33,9 +33,9 @@ A new report is one new file in ``relocbench/commands`` and one line in ``relocb
         page.provenance(command_line())
         print(f"page: {page.write(out)}")
 
-In ``relocbench/cli.py``, import ``sizes`` from ``relocbench.commands`` and add it to the tuple ``COMMANDS``. The
-command is then ``relocbench sizes``. Imports stand inside ``run`` so that ``relocbench --help`` stays fast. A
-larger report keeps its code in a folder of its own below ``reports``, as the other reports do.
+In ``relocbench/cli.py``, add ``"sizes"`` to the tuple ``COMMANDS``. The command is then ``relocbench sizes``. Imports
+stand inside ``run`` so that ``relocbench --help`` stays fast. A larger report keeps its code in a folder of its own
+below ``reports``, as the other reports do.
 
 What a page can hold
 --------------------
