@@ -1,1 +1,1 @@
-"""Branch and price: columns are the contents of one server."""
+"""Branch and price: a column is the set of clients whose home is one server."""

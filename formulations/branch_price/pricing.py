@@ -1,13 +1,17 @@
-"""The best content of one server for given prices: the subproblem of branch and price.
+"""The pricing problem of branch and price: find the client sets of least reduced cost for one server.
 
-A *content* ``S`` is the set of clients whose home is the server. With prices it is worth
+A column is a server together with the set ``S`` of the clients whose home it is. For given dual variables the value of
+a set is
 
     value(S) = fixed(S) + θ(S)·local(S),    θ(S) = min(1, A/a(S), B/v(S)),
 
-where ``fixed`` and ``local`` are sums over the clients of ``S`` and over the pairs inside ``S``. The search decides
-client after client, depth first, with the exact ``θ`` of every set it meets. It is run once for each of a row of
-intervals ``θ_low ≤ θ ≤ θ_high``: inside one the loads have hard limits ``A/θ_low`` and ``B/θ_low``, and as the value
-of a set is linear in ``θ``, the lesser of the bounds at the two ends bounds the whole interval, whatever the signs.
+where ``fixed`` and ``local`` are sums over the clients of ``S`` and over the pairs of clients inside ``S``. The pricing
+problem is solved by depth-first branch and bound. Each level of the tree decides one client: it is included first and
+excluded afterwards. Every set is valued with its exact ``θ``.
+
+The search runs once for each of several intervals ``θ_low ≤ θ ≤ θ_high``. Inside an interval the loads have the hard
+limits ``A/θ_low`` and ``B/θ_low``. The value of a set is linear in ``θ``, so the smaller of the bounds at the two ends
+of the interval is a bound on the whole interval, whatever the signs of the coefficients.
 """
 
 from typing import NamedTuple
@@ -18,32 +22,48 @@ import numpy.typing as npt
 from relocbench.instances.kernels.compiled import compiled
 from relocbench.instances.kernels.ragged import FloatArray, OffsetArray
 
-Flags = npt.NDArray[np.bool_]
+BoolArray = npt.NDArray[np.bool_]
 
+# The load limit of the last interval of θ, which has none.
 NO_LIMIT = 1e300
-# Each interval of θ begins at this share of its end. Narrow intervals bound better but are more: at 30 clients 0.9 and
-# 0.97 came to the same number of sets looked at, 0.8 to three times as many.
-INTERVAL = 0.93
-# Loads are running sums of floats: a set that just fits must not be lost.
+# Each interval of θ begins at this share of its upper end. Narrow intervals give better bounds, but there are more of
+# them. With 30 clients, 0.9 and 0.97 needed the same number of nodes, 0.8 needed three times as many.
+INTERVAL_RATIO = 0.93
+# Below this value of θ a single interval reaches down to the least θ. With a capacity of 0 the number of intervals of
+# constant ratio would be infinite.
+SMALLEST_INTERVAL_END = 0.01
+# Relative tolerance on the load limits. Loads are running sums of floats, and a set that just fits must not be lost.
 ROUNDING = 1e-9
+# Clients are branched on in the order of their value at this θ.
+THETA_OF_BRANCHING_ORDER = 0.7
+# Bisection steps when the multiplier of the compute limit is computed.
+BISECTION_STEPS = 30
+
+# The branch taken at a depth of the search tree.
+_UNDECIDED, _INCLUDED, _EXCLUDED = 0, 1, 2
+# The two ends of an interval of θ, as an index.
+_LOW, _HIGH = 0, 1
+# The totals of the set at a node, as an index.
+_FIXED, _LOCAL, _STORAGE, _COMPUTE = 0, 1, 2, 3
 
 
-class Prices(NamedTuple):
-    """What clients and pairs of clients are worth on one server.
+class PricingProblem(NamedTuple):
+    """The pricing problem of one server.
 
     Attributes
     ----------
     fixed, local
-        Value of a client in the content: ``fixed + θ·local``.
+        Value of each client in the set: ``fixed + θ·local``.
     start, neighbour, pair_fixed, pair_local
-        For each client (``start``) the clients it shares a price with, and the value of having both.
+        The clients that client ``m`` forms a valued pair with are ``neighbour[start[m]:start[m+1]]``. A pair adds
+        ``pair_fixed + θ·pair_local`` if both clients are in the set. Each pair is listed at both of its clients.
     demand
         ``U``.
     topic_start, topic
-        The topics that each client publishes to.
+        The topics that client ``m`` publishes to are ``topic[topic_start[m]:topic_start[m+1]]``.
     spool
         ``u``.
-    storage, compute
+    storage_capacity, compute_capacity
         ``A`` and ``B`` of the server.
     """
 
@@ -61,389 +81,489 @@ class Prices(NamedTuple):
     compute_capacity: float
 
 
-class _Search(NamedTuple):
-    """Where a search is; the sums that go with it are kept by the search itself."""
-
-    inside: Flags  # the content so far
-    undecided: Flags
-    publishers: OffsetArray  # of each topic inside
-    hope: FloatArray  # 2×M: the least that an undecided client can add, at either end of the interval
-
-
-class Found(NamedTuple):
-    """What a search came to.
+class PricingResult(NamedTuple):
+    """The result of a pricing search.
 
     Attributes
     ----------
-    contents
-        The best sets below the limit, best first (a row of flags each).
+    client_sets
+        The best sets with a value below the limit, best first (one row of flags per set).
     values
         Their values.
     least
-        No set is worth less than this; without ``complete`` a bound only.
+        A lower bound on the value of every set. It is attained, or equal to the limit, if the search is complete.
     complete
-        Whether the search came to its end.
+        Whether the whole tree was searched.
     nodes
-        How many sets were looked at.
+        Number of nodes visited.
     """
 
-    contents: Flags
+    client_sets: BoolArray
     values: FloatArray
     least: float
     complete: bool
     nodes: int
 
 
-def best_contents(
-    prices: Prices,
-    inside: Flags,
-    outside: Flags,
+def price_columns(
+    problem: PricingProblem,
+    required: BoolArray,
+    forbidden: BoolArray,
     *,
     limit: float,
     most: int,
     most_nodes: int,
     any_will_do: bool = False,
-) -> Found:
-    """Search the contents of least value.
+) -> PricingResult:
+    """Find the client sets of least value.
 
     Parameters
     ----------
-    prices
-        What clients are worth.
-    inside, outside
-        Clients that must, and must not, be in the content.
+    problem
+        The pricing problem of a server.
+    required, forbidden
+        Clients that must and that must not be in the set.
     limit
-        Only sets worth less are of interest.
+        Only sets with a smaller value are returned.
     most
-        How many sets to return.
+        The largest number of sets to return.
     most_nodes
-        When to give up.
+        The search stops after this number of nodes.
     any_will_do
-        Stop as soon as ``most`` sets are found, be they the best or not.
+        Stop as soon as ``most`` sets are found, even if better ones may exist.
+
+    Returns
+    -------
+    PricingResult
+        The sets and a lower bound on all values.
     """
-    clients = len(prices.fixed)
-    everybody = np.flatnonzero(~outside)
-    least_theta = share(prices, everybody)
-    ends = [1.0]
-    while ends[-1] > least_theta:
-        # The last interval reaches down to 0 where a capacity is 0: a row of intervals would never end there.
-        further = ends[-1] * INTERVAL
-        ends.append(further if further > max(least_theta, 0.01) else least_theta)
-    free = np.flatnonzero(~outside & ~inside)
-    order = free[np.argsort((prices.fixed + 0.7 * prices.local)[free], kind="stable")]
-    contents = np.zeros((most, clients), np.bool_)
+    ends = _interval_ends(theta_of(problem, np.flatnonzero(~forbidden)))
+    free = np.flatnonzero(~forbidden & ~required)
+    order = free[np.argsort((problem.fixed + THETA_OF_BRANCHING_ORDER * problem.local)[free], kind="stable")]
+    client_sets = np.zeros((most, len(problem.fixed)), np.bool_)
     values = np.zeros(most)
     count, bound, complete, nodes = _search(
-        prices, inside, order.astype(np.int64), np.array(ends), limit, most_nodes, any_will_do, contents, values
+        problem, required, order.astype(np.int64), ends, limit, most_nodes, any_will_do, client_sets, values
     )
     least = (values[0] if count else limit) if complete else min(bound, limit)
-    return Found(contents[:count], values[:count], float(least), bool(complete), int(nodes))
+    return PricingResult(client_sets[:count], values[:count], float(least), bool(complete), int(nodes))
 
 
-def share(prices: Prices, clients: npt.NDArray[np.intp]) -> float:
-    """Return ``θ`` of a content."""
-    topics = {int(n) for m in clients for n in prices.topic[prices.topic_start[m] : prices.topic_start[m + 1]]}
-    stored = float(prices.spool[sorted(topics)].sum())
-    load = float(prices.demand[clients].sum())
-    return float(_share(prices, stored, load))
+def theta_of(problem: PricingProblem, clients: npt.NDArray[np.intp]) -> float:
+    """Compute ``θ`` of a set of clients.
+
+    Parameters
+    ----------
+    problem
+        The pricing problem of the server.
+    clients
+        The indices of the clients in the set.
+
+    Returns
+    -------
+    float
+        ``θ(S)``.
+    """
+    topics = {int(n) for m in clients for n in problem.topic[problem.topic_start[m] : problem.topic_start[m + 1]]}
+    storage_load = float(problem.spool[sorted(topics)].sum())
+    compute_load = float(problem.demand[clients].sum())
+    return float(_theta(problem.storage_capacity, problem.compute_capacity, storage_load, compute_load))
 
 
-@compiled
-def _share(p: Prices, stored: float, load: float) -> float:
-    theta = 1.0
-    if stored > p.storage_capacity:
-        theta = p.storage_capacity / stored
-    if load > p.compute_capacity:
-        theta = min(theta, p.compute_capacity / load)
-    return float(theta)
+def _interval_ends(least_theta: float) -> FloatArray:
+    """Divide the range of ``θ`` into intervals: return 1 and then the lower end of each interval."""
+    ends = [1.0]
+    while ends[-1] > least_theta:
+        end = ends[-1] * INTERVAL_RATIO
+        ends.append(end if end > max(least_theta, SMALLEST_INTERVAL_END) else least_theta)
+    return np.array(ends)
+
+
+class _Interval(NamedTuple):
+    """An interval of ``θ``, the loads it allows, and its position among all intervals."""
+
+    low: float
+    high: float
+    storage_limit: float
+    compute_limit: float
+    first: bool  # θ = 1 alone
+    last: bool  # reaches down to the least θ that any set has
+
+
+class _Tree(NamedTuple):
+    """The state of the depth-first search: the path to the current node."""
+
+    order: OffsetArray  # the client decided at each depth
+    branch: npt.NDArray[np.int8]  # the branch taken at each depth
+    totals: FloatArray  # (depth+1)×4: value coefficients and loads of the set at each node of the path
+    included: BoolArray  # the set at the current node
+    undecided: BoolArray
+    publishers: OffsetArray  # of each topic, in the set
+    contribution: FloatArray  # 2×M: lower bound on what an undecided client adds, at both ends of the interval
+    multiplier: FloatArray  # 2: multiplier of the compute limit, at both ends of the interval
+
+
+class _Columns(NamedTuple):
+    """The best sets found so far, sorted by value. Numbers that change are arrays of one entry: tuples are constant."""
+
+    client_sets: BoolArray
+    values: FloatArray
+    found: OffsetArray  # how many there are
+    cutoff: FloatArray  # a set is recorded if its value is below this
 
 
 @compiled
 def _search(
-    p: Prices,
-    must: Flags,
+    p: PricingProblem,
+    required: BoolArray,
     order: OffsetArray,
     ends: FloatArray,
     limit: float,
     most_nodes: int,
     any_will_do: bool,
-    contents: Flags,
+    client_sets: BoolArray,
     values: FloatArray,
 ) -> tuple[int, float, bool, int]:
-    """Fill ``contents`` and ``values``; return how many, a bound on all sets, whether all were searched, and nodes."""
-    clients = len(p.fixed)
-    s = _Search(
+    """Search all intervals of ``θ`` and fill ``client_sets`` and ``values``.
+
+    Returns
+    -------
+    count, bound, complete, nodes
+        The number of sets found, a lower bound on all sets, whether the search is complete, and the number of nodes.
+    """
+    tree = _new_tree(p, order)
+    columns = _Columns(client_sets, values, np.zeros(1, np.int64), np.full(1, limit))
+    bounds = np.empty(len(ends))
+    for number in range(len(ends)):
+        interval = _interval(p, ends, number)
+        _start(p, tree, required, interval)
+        bounds[number] = _bound(p, tree, 0, interval, interval.high)
+    nodes, complete = 0, True
+    # The interval with the least bound is first: good sets found there prune the other intervals.
+    for number in np.argsort(bounds):
+        interval = _interval(p, ends, number)
+        _start(p, tree, required, interval)
+        if tree.totals[0, _STORAGE] <= interval.storage_limit and tree.totals[0, _COMPUTE] <= interval.compute_limit:
+            nodes, complete = _search_interval(p, tree, interval, columns, nodes, most_nodes, any_will_do)
+        if not complete:
+            break
+    return columns.found[0], bounds.min(), complete, nodes
+
+
+# All tests of the search are in this loop, and each step is one call of a function with one exit. Otherwise numba
+# counts references to every array of the arguments in each call, which made the search three times slower.
+@compiled
+def _search_interval(
+    p: PricingProblem,
+    tree: _Tree,
+    interval: _Interval,
+    columns: _Columns,
+    nodes: int,
+    most_nodes: int,
+    any_will_do: bool,
+) -> tuple[int, bool]:
+    """Search one interval depth first; return the number of nodes so far and whether the search may go on."""
+    depth = 0
+    while depth >= 0:
+        if tree.branch[depth] == _UNDECIDED:  # a new node
+            nodes += 1
+            if nodes > most_nodes:
+                return nodes, False
+            theta = _theta_at(p, tree, depth)
+            # After an exclusion the set is that of the parent node, where it was recorded.
+            if depth == 0 or tree.branch[depth - 1] == _INCLUDED:
+                value = tree.totals[depth, _FIXED] + theta * tree.totals[depth, _LOCAL]
+                if _contains(interval, theta) and value < columns.cutoff[0]:
+                    _record_column(columns, tree, value)
+                    if any_will_do and columns.found[0] == len(columns.values):
+                        return nodes, False
+            # Including more clients never raises θ, so the sets below this node have a θ from the low end to this one.
+            top = min(interval.high, max(theta, interval.low))
+            if depth == len(tree.order) or _bound(p, tree, depth, interval, top) >= columns.cutoff[0]:
+                depth -= 1  # a leaf, or pruned
+            elif _fits(p, tree, depth, interval):
+                _include(p, tree, tree.order[depth], interval, depth, depth + 1)
+                depth = _descend(tree, depth, _INCLUDED)
+            else:
+                _exclude(p, tree, depth, interval)
+                depth = _descend(tree, depth, _EXCLUDED)
+        elif tree.branch[depth] == _INCLUDED:  # back from the first branch
+            _undo_include(p, tree, depth, interval)
+            _exclude(p, tree, depth, interval)
+            depth = _descend(tree, depth, _EXCLUDED)
+        else:  # back from the second branch
+            _undo_exclude(p, tree, depth, interval)
+            depth -= 1
+    return nodes, True
+
+
+@compiled
+def _descend(tree: _Tree, depth: int, branch: int) -> int:
+    """Note the branch taken at a depth and return the depth of the child node."""
+    tree.branch[depth] = branch
+    tree.branch[depth + 1] = _UNDECIDED
+    return depth + 1
+
+
+@compiled
+def _record_column(columns: _Columns, tree: _Tree, value: float) -> None:
+    """Insert the set at the current node into the sorted list; the worst one leaves a full list."""
+    place = min(columns.found[0], len(columns.values) - 1)
+    while place > 0 and columns.values[place - 1] > value:
+        columns.values[place] = columns.values[place - 1]
+        columns.client_sets[place] = columns.client_sets[place - 1]
+        place -= 1
+    columns.values[place] = value
+    columns.client_sets[place] = tree.included
+    columns.found[0] = min(columns.found[0] + 1, len(columns.values))
+    if columns.found[0] == len(columns.values):
+        columns.cutoff[0] = columns.values[-1]
+
+
+@compiled
+def _contains(interval: _Interval, theta: float) -> bool:
+    """Return whether sets with this ``θ`` belong to an interval, so that each set is recorded in one interval only."""
+    if interval.first:
+        # If this is also the last interval, all clients fit together, and θ < 1 can only come from rounding.
+        return interval.last or theta == 1.0
+    return theta < 1.0 and (interval.last or theta > interval.low) and theta <= interval.high
+
+
+@compiled
+def _theta(storage_capacity: float, compute_capacity: float, storage_load: float, compute_load: float) -> float:
+    theta = 1.0
+    if storage_load > storage_capacity:
+        theta = storage_capacity / storage_load
+    if compute_load > compute_capacity:
+        theta = min(theta, compute_capacity / compute_load)
+    return float(theta)
+
+
+@compiled
+def _theta_at(p: PricingProblem, tree: _Tree, depth: int) -> float:
+    """Return ``θ`` of the set at a node."""
+    totals = tree.totals
+    return _theta(p.storage_capacity, p.compute_capacity, totals[depth, _STORAGE], totals[depth, _COMPUTE])
+
+
+@compiled
+def _interval(p: PricingProblem, ends: FloatArray, number: int) -> _Interval:
+    """Return an interval. The first is θ = 1 alone, the last allows any load."""
+    low, high = ends[number], ends[max(number - 1, 0)]
+    first, last = number == 0, number == len(ends) - 1
+    storage_limit, compute_limit = NO_LIMIT, NO_LIMIT
+    if not last:
+        storage_limit = p.storage_capacity / low * (1 + ROUNDING)
+        compute_limit = p.compute_capacity / low * (1 + ROUNDING)
+    return _Interval(low, high, storage_limit, compute_limit, first, last)
+
+
+@compiled
+def _new_tree(p: PricingProblem, order: OffsetArray) -> _Tree:
+    clients, depths = len(p.fixed), len(order) + 1
+    return _Tree(
+        order,
+        np.zeros(depths, np.int8),
+        np.zeros((depths, 4)),
         np.zeros(clients, np.bool_),
         np.zeros(clients, np.bool_),
         np.zeros(len(p.spool), np.int64),
         np.zeros((2, clients)),
+        np.zeros(2),
     )
-    tried = np.zeros(len(order) + 1, np.int8)  # at each depth: 0 nothing yet, 1 joined, 2 left out
-    # The sums at each depth, to go back to: adding and taking away again would leave rounding errors, and a server
-    # without capacity must know when it is empty.
-    saved = np.zeros((len(order) + 1, 4))
-    count = 0
-    nodes = 0
-    worst = limit  # of the sets kept; only better ones count
-    hopes = np.empty(len(ends))
-    for interval in range(len(ends)):
-        hopes[interval] = _begin(p, s, must, order, ends, interval)[-1]
-    bound = hopes.min()
-    for interval in np.argsort(hopes):  # the most promising first: it makes the others short
-        span = _span(p, ends, interval)
-        last = interval == len(ends) - 1
-        fixed, local, stored, load, price_low, price_high, _ = _begin(p, s, must, order, ends, interval)
-        if stored > span.most_stored or load > span.most_load:
+
+
+@compiled
+def _start(p: PricingProblem, tree: _Tree, required: BoolArray, interval: _Interval) -> None:
+    """Move to the root node of an interval, where only the required clients are included."""
+    tree.included[:] = False
+    tree.undecided[:] = False
+    tree.publishers[:] = 0
+    tree.totals[0] = 0.0
+    tree.branch[0] = _UNDECIDED
+    for m in range(len(required)):
+        if required[m]:
+            _include(p, tree, m, interval, 0, 0)
+    for m in tree.order:
+        tree.undecided[m] = True
+    for m in tree.order:
+        tree.contribution[_LOW, m] = _least_contribution(p, tree, m, interval.low)
+        tree.contribution[_HIGH, m] = _least_contribution(p, tree, m, interval.high)
+    for end in range(2):
+        tree.multiplier[end] = _compute_multiplier(p, tree, end, interval.compute_limit)
+
+
+@compiled
+def _least_contribution(p: PricingProblem, tree: _Tree, m: int, theta: float) -> float:
+    """Return a lower bound on what an undecided client adds to the value at a given ``θ``."""
+    least = p.fixed[m] + theta * p.local[m]
+    for e in range(p.start[m], p.start[m + 1]):
+        pair = p.pair_fixed[e] + theta * p.pair_local[e]
+        if tree.included[p.neighbour[e]]:
+            least += pair
+        elif tree.undecided[p.neighbour[e]]:
+            least += 0.5 * min(0.0, pair)  # the other half belongs to the neighbour
+    return float(least)
+
+
+@compiled
+def _compute_multiplier(p: PricingProblem, tree: _Tree, end: int, compute_limit: float) -> float:
+    """Return the multiplier at which the profitable clients just use up the compute limit, found by bisection.
+
+    Any multiplier from 0 on gives a valid bound.
+    """
+    low, high, used = 0.0, 0.0, tree.totals[0, _COMPUTE]
+    for m in tree.order:
+        if p.demand[m] > 0 and tree.contribution[end, m] < 0:
+            used += p.demand[m]
+            high = max(high, -tree.contribution[end, m] / p.demand[m])
+    if used <= compute_limit:
+        return 0.0
+    for _ in range(BISECTION_STEPS):
+        multiplier = 0.5 * (low + high)
+        used = tree.totals[0, _COMPUTE]
+        for m in tree.order:
+            if tree.contribution[end, m] + multiplier * p.demand[m] < 0:
+                used += p.demand[m]
+        if used > compute_limit:
+            low = multiplier
+        else:
+            high = multiplier
+    return float(high)
+
+
+@compiled
+def _bound(p: PricingProblem, tree: _Tree, depth: int, interval: _Interval, top: float) -> float:
+    """Return a lower bound on the values of all sets below a node with a ``θ`` from ``interval.low`` to ``top``.
+
+    The compute limit is relaxed with its multiplier; otherwise the contributions of more clients than fit would be
+    counted. A client's contribution is concave in ``θ``, so between the ends of the interval it is not below the
+    straight line between its values there.
+    """
+    at_low, at_top = 0.0, 0.0
+    storage_left = interval.storage_limit - tree.totals[depth, _STORAGE]
+    compute_left = interval.compute_limit - tree.totals[depth, _COMPUTE]
+    multiplier_low, multiplier_high = tree.multiplier[_LOW], tree.multiplier[_HIGH]
+    position = (top - interval.low) / (interval.high - interval.low) if interval.high > interval.low else 1.0
+    for i in range(depth, len(tree.order)):
+        m = tree.order[i]
+        demand = p.demand[m]
+        if demand > compute_left or (demand > storage_left and _added_storage(p, tree, m) > storage_left):
             continue
-        depth = 0
-        arrived = True
-        while depth >= 0:
-            if arrived:
-                arrived = False
-                nodes += 1
-                if nodes > most_nodes:
-                    return count, bound, False, nodes
-                theta = _share(p, stored, load)
-                if depth == 0 or tried[depth - 1] == 1:
-                    if interval == 0:
-                        here = last or theta == 1.0  # where everybody fits, a sum may still be a rounding above
-                    else:
-                        here = theta < 1.0 and (last or theta > span.low) and theta <= span.high
-                    value = fixed + theta * local
-                    if here and value < worst:
-                        count = _keep(s.inside, value, contents, values, count)
-                        if count == len(values):
-                            worst = values[count - 1]
-                            if any_will_do:
-                                return count, bound, False, nodes
-                if depth == len(order):
-                    depth -= 1
-                    continue
-                # More clients do not raise θ: what can still be reached lies between the low end and here.
-                top = min(span.high, max(theta, span.low))
-                hope_low, hope_top = _hopes(p, s, order, depth, span, top, price_low, price_high, stored, load)
-                if min(fixed + span.low * local + hope_low, fixed + top * local + hope_top) >= worst:
-                    depth -= 1
-                    continue
-                tried[depth] = 0
-            m = order[depth]
-            if tried[depth] == 0:
-                saved[depth, 0], saved[depth, 1], saved[depth, 2], saved[depth, 3] = fixed, local, stored, load
-                s.undecided[m] = False
-                opening = _opening(p, s, m)
-                tried[depth] = 1
-                if load + p.demand[m] <= span.most_load and stored + opening <= span.most_stored:
-                    s.inside[m] = True
-                    _count_topics(p, s, m, 1)
-                    pairs_fixed, pairs_local = _join(p, s, m, span, 1.0)
-                    fixed += p.fixed[m] + pairs_fixed
-                    local += p.local[m] + pairs_local
-                    stored += opening
-                    load += p.demand[m]
-                    depth += 1
-                    arrived = True
-                    continue
-            elif s.inside[m]:
-                s.inside[m] = False
-                _count_topics(p, s, m, -1)
-                _join(p, s, m, span, -1.0)
-                fixed, local, stored, load = saved[depth, 0], saved[depth, 1], saved[depth, 2], saved[depth, 3]
-            if tried[depth] == 1:
-                _leave_out(p, s, m, span, 1.0)
-                tried[depth] = 2
-                depth += 1
-                arrived = True
-                continue
-            _leave_out(p, s, m, span, -1.0)
-            s.undecided[m] = True
-            depth -= 1
-    return count, bound, True, nodes
-
-
-class _Span(NamedTuple):
-    """An interval of θ and the loads it allows."""
-
-    low: float
-    high: float
-    most_stored: float
-    most_load: float
+        low, high = tree.contribution[_LOW, m], tree.contribution[_HIGH, m]
+        at_low += min(0.0, low + multiplier_low * demand)
+        at_top += min(0.0, low + (high - low) * position + multiplier_high * demand)
+    # The test is for infinite capacities: 0 times an infinite limit is not a number.
+    if multiplier_low > 0:
+        at_low -= multiplier_low * compute_left
+    if multiplier_high > 0:
+        at_top -= multiplier_high * compute_left
+    fixed, local = tree.totals[depth, _FIXED], tree.totals[depth, _LOCAL]
+    return float(min(fixed + interval.low * local + at_low, fixed + top * local + at_top))
 
 
 @compiled
-def _span(p: Prices, ends: FloatArray, interval: int) -> _Span:
-    """Return an interval; the first is θ = 1 alone, the last allows any load."""
-    low, high = ends[interval], ends[max(interval - 1, 0)]
-    if interval == len(ends) - 1:
-        return _Span(low, high, NO_LIMIT, NO_LIMIT)
-    return _Span(low, high, p.storage_capacity / low * (1 + ROUNDING), p.compute_capacity / low * (1 + ROUNDING))
+def _added_storage(p: PricingProblem, tree: _Tree, m: int) -> float:
+    """Return the storage of the topics that have no publisher in the set yet and that the client publishes to."""
+    added = 0.0
+    for e in range(p.topic_start[m], p.topic_start[m + 1]):
+        if tree.publishers[p.topic[e]] == 0:
+            added += p.spool[p.topic[e]]
+    return added
 
 
 @compiled
-def _begin(
-    p: Prices, s: _Search, must: Flags, order: OffsetArray, ends: FloatArray, interval: int
-) -> tuple[float, float, float, float, float, float, float]:
-    """Go to where nothing but the prescribed is decided, in an interval of θ.
+def _fits(p: PricingProblem, tree: _Tree, depth: int, interval: _Interval) -> bool:
+    """Return whether the client of a depth can be included within the load limits of the interval."""
+    m = tree.order[depth]
+    storage_load = tree.totals[depth, _STORAGE] + _added_storage(p, tree, m)
+    compute_load = tree.totals[depth, _COMPUTE] + p.demand[m]
+    return bool((compute_load <= interval.compute_limit) & (storage_load <= interval.storage_limit))
+
+
+@compiled
+def _include(p: PricingProblem, tree: _Tree, m: int, interval: _Interval, parent: int, child: int) -> None:
+    """Branch: include a client; compute the totals at depth ``child`` from those at depth ``parent``.
+
+    The totals of the parent are kept. Subtracting when backtracking would leave rounding errors, and a server without
+    capacity must be recognised as empty.
+    """
+    added_storage = _added_storage(p, tree, m)
+    tree.undecided[m] = False
+    tree.included[m] = True
+    _count_publisher(p, tree, m, 1)
+    pairs_fixed, pairs_local = _update_after_inclusion(p, tree, m, interval, 1.0)
+    tree.totals[child, _FIXED] = tree.totals[parent, _FIXED] + (p.fixed[m] + pairs_fixed)
+    tree.totals[child, _LOCAL] = tree.totals[parent, _LOCAL] + (p.local[m] + pairs_local)
+    tree.totals[child, _STORAGE] = tree.totals[parent, _STORAGE] + added_storage
+    tree.totals[child, _COMPUTE] = tree.totals[parent, _COMPUTE] + p.demand[m]
+
+
+@compiled
+def _undo_include(p: PricingProblem, tree: _Tree, depth: int, interval: _Interval) -> None:
+    """Backtrack from the branch that includes the client of a depth."""
+    m = tree.order[depth]
+    tree.included[m] = False
+    _count_publisher(p, tree, m, -1)
+    _update_after_inclusion(p, tree, m, interval, -1.0)
+
+
+@compiled
+def _exclude(p: PricingProblem, tree: _Tree, depth: int, interval: _Interval) -> None:
+    """Branch: exclude the client of a depth."""
+    tree.undecided[tree.order[depth]] = False
+    _update_after_exclusion(p, tree, tree.order[depth], interval, 1.0)
+    for total in range(4):
+        tree.totals[depth + 1, total] = tree.totals[depth, total]
+
+
+@compiled
+def _undo_exclude(p: PricingProblem, tree: _Tree, depth: int, interval: _Interval) -> None:
+    """Backtrack from the branch that excludes the client of a depth; it is undecided again."""
+    _update_after_exclusion(p, tree, tree.order[depth], interval, -1.0)
+    tree.undecided[tree.order[depth]] = True
+
+
+@compiled
+def _count_publisher(p: PricingProblem, tree: _Tree, m: int, change: int) -> None:
+    for e in range(p.topic_start[m], p.topic_start[m + 1]):
+        tree.publishers[p.topic[e]] += change
+
+
+@compiled
+def _update_after_inclusion(
+    p: PricingProblem, tree: _Tree, m: int, interval: _Interval, sign: float
+) -> tuple[float, float]:
+    """Update the neighbours' contributions when a client is included (``sign`` = 1) or no longer (-1).
 
     Returns
     -------
-    fixed, local, stored, load, price_low, price_high, hoped
-        The sums, the prices on load at either end, and a bound on every set inside the interval.
+    fixed, local
+        The value of the pairs that the client forms inside the set.
     """
-    span = _span(p, ends, interval)
-    s.inside[:] = False
-    s.undecided[:] = False
-    s.publishers[:] = 0
-    fixed, local, stored, load = 0.0, 0.0, 0.0, 0.0
-    for m in range(len(must)):
-        if must[m]:
-            stored += _opening(p, s, m)
-            load += p.demand[m]
-            s.inside[m] = True
-            _count_topics(p, s, m, 1)
-            pairs_fixed, pairs_local = _join(p, s, m, span, 1.0)
-            fixed += p.fixed[m] + pairs_fixed
-            local += p.local[m] + pairs_local
-    for i in range(len(order)):
-        s.undecided[order[i]] = True
-    for i in range(len(order)):
-        m = order[i]
-        for end in range(2):
-            theta = span.high if end else span.low
-            hope = p.fixed[m] + theta * p.local[m]
-            for e in range(p.start[m], p.start[m + 1]):
-                both = p.pair_fixed[e] + theta * p.pair_local[e]
-                if s.inside[p.neighbour[e]]:
-                    hope += both
-                elif s.undecided[p.neighbour[e]]:
-                    hope += 0.5 * min(0.0, both)  # the other half is the neighbour's
-            s.hope[end, m] = hope
-    price_low = _price_load(p, s, order, 0, span, load)
-    price_high = _price_load(p, s, order, 1, span, load)
-    hope_low, hope_high = _hopes(p, s, order, 0, span, span.high, price_low, price_high, stored, load)
-    return (
-        fixed,
-        local,
-        stored,
-        load,
-        price_low,
-        price_high,
-        min(fixed + span.low * local + hope_low, fixed + span.high * local + hope_high),
-    )
-
-
-@compiled
-def _hopes(
-    p: Prices,
-    s: _Search,
-    order: OffsetArray,
-    depth: int,
-    span: _Span,
-    top: float,
-    price_low: float,
-    price_high: float,
-    stored: float,
-    load: float,
-) -> tuple[float, float]:
-    """Return the least that undecided clients can add, at θ = ``span.low`` and at θ = ``top``.
-
-    A hope is concave in θ, so between the ends it is no less than on the line between them. Load has a price, refunded
-    for the room that there is, lest the hopes of more clients than fit are counted.
-    """
-    at_low, at_top = 0.0, 0.0
-    room, power = span.most_stored - stored, span.most_load - load
-    part = (top - span.low) / (span.high - span.low) if span.high > span.low else 1.0
-    for i in range(depth, len(order)):
-        m = order[i]
-        demand = p.demand[m]
-        if demand > power or (demand > room and _opening(p, s, m) > room):
-            continue
-        low, high = s.hope[0, m], s.hope[1, m]
-        at_low += min(0.0, low + price_low * demand)
-        at_top += min(0.0, low + (high - low) * part + price_high * demand)
-    if price_low > 0:
-        at_low -= price_low * power
-    if price_high > 0:
-        at_top -= price_high * power
-    return at_low, at_top
-
-
-@compiled
-def _price_load(p: Prices, s: _Search, order: OffsetArray, end: int, span: _Span, load: float) -> float:
-    """Return the price on load at which just the room there is gets used; any price from 0 up gives a bound."""
-    cheap, dear, wanted = 0.0, 0.0, load
-    for i in range(len(order)):
-        m = order[i]
-        if p.demand[m] > 0 and s.hope[end, m] < 0:
-            wanted += p.demand[m]
-            dear = max(dear, -s.hope[end, m] / p.demand[m])
-    if wanted <= span.most_load:
-        return 0.0
-    for _ in range(30):
-        price = 0.5 * (cheap + dear)
-        wanted = load
-        for i in range(len(order)):
-            m = order[i]
-            if s.hope[end, m] + price * p.demand[m] < 0:
-                wanted += p.demand[m]
-        if wanted > span.most_load:
-            cheap = price
-        else:
-            dear = price
-    return float(dear)
-
-
-@compiled
-def _opening(p: Prices, s: _Search, m: int) -> float:
-    """Return the storage of the topics that only this client would bring."""
-    more = 0.0
-    for e in range(p.topic_start[m], p.topic_start[m + 1]):
-        if s.publishers[p.topic[e]] == 0:
-            more += p.spool[p.topic[e]]
-    return more
-
-
-@compiled
-def _count_topics(p: Prices, s: _Search, m: int, by: int) -> None:
-    for e in range(p.topic_start[m], p.topic_start[m + 1]):
-        s.publishers[p.topic[e]] += by
-
-
-@compiled
-def _join(p: Prices, s: _Search, m: int, span: _Span, sign: float) -> tuple[float, float]:
-    """Tell the neighbours that a client is in the content (``sign`` = 1) or no more (-1); return its pairs' values."""
     fixed, local = 0.0, 0.0
     for e in range(p.start[m], p.start[m + 1]):
         r = p.neighbour[e]
-        if s.inside[r]:
+        if tree.included[r]:
             fixed += p.pair_fixed[e]
             local += p.pair_local[e]
-        elif s.undecided[r]:
-            at_low = p.pair_fixed[e] + span.low * p.pair_local[e]
-            at_high = p.pair_fixed[e] + span.high * p.pair_local[e]
-            # What was half a hope becomes certain.
-            s.hope[0, r] += sign * (at_low - 0.5 * min(0.0, at_low))
-            s.hope[1, r] += sign * (at_high - 0.5 * min(0.0, at_high))
+        elif tree.undecided[r]:
+            at_low = p.pair_fixed[e] + interval.low * p.pair_local[e]
+            at_high = p.pair_fixed[e] + interval.high * p.pair_local[e]
+            # The pair is now certain if the neighbour is included; before, half of a negative value was counted.
+            tree.contribution[_LOW, r] += sign * (at_low - 0.5 * min(0.0, at_low))
+            tree.contribution[_HIGH, r] += sign * (at_high - 0.5 * min(0.0, at_high))
     return fixed, local
 
 
 @compiled
-def _leave_out(p: Prices, s: _Search, m: int, span: _Span, sign: float) -> None:
-    """Tell the neighbours that a client is out of the content (``sign`` = 1) or not yet (-1): they hope no more."""
+def _update_after_exclusion(p: PricingProblem, tree: _Tree, m: int, interval: _Interval, sign: float) -> None:
+    """Update the neighbours' contributions when a client is excluded (``sign`` = 1) or no longer (-1).
+
+    The pairs with an excluded client are worth nothing.
+    """
     for e in range(p.start[m], p.start[m + 1]):
         r = p.neighbour[e]
-        if s.undecided[r]:
-            s.hope[0, r] -= sign * 0.5 * min(0.0, p.pair_fixed[e] + span.low * p.pair_local[e])
-            s.hope[1, r] -= sign * 0.5 * min(0.0, p.pair_fixed[e] + span.high * p.pair_local[e])
-
-
-@compiled
-def _keep(inside: Flags, value: float, contents: Flags, values: FloatArray, count: int) -> int:
-    """Insert a set into the sorted list of the best; the worst falls out of a full one."""
-    place = min(count, len(values) - 1)
-    while place > 0 and values[place - 1] > value:
-        values[place] = values[place - 1]
-        contents[place] = contents[place - 1]
-        place -= 1
-    values[place] = value
-    contents[place] = inside
-    return min(count + 1, len(values))
+        if tree.undecided[r]:
+            tree.contribution[_LOW, r] -= sign * 0.5 * min(0.0, p.pair_fixed[e] + interval.low * p.pair_local[e])
+            tree.contribution[_HIGH, r] -= sign * 0.5 * min(0.0, p.pair_fixed[e] + interval.high * p.pair_local[e])

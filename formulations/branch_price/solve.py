@@ -1,7 +1,7 @@
-"""Branch and price: every server's content at once, by column generation; then branching on homes.
+"""Branch and price: column generation over the client sets of the servers, then branching on homes.
 
-The linear program of :mod:`formulations.branch_price.master` knows of each content its exact ``θ``, so nothing of the
-capacities is relaxed but that a server may hold a mixture of contents.
+Every column of the master problem (:mod:`formulations.branch_price.master`) has its exact ``θ``. The only relaxation of
+the capacities is that a server may have a convex combination of client sets.
 """
 
 import time
@@ -10,8 +10,8 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from relocbench.formulations.branch_price.master import Master, Point
-from relocbench.formulations.branch_price.pricing import Flags, Found, Prices, best_contents
+from relocbench.formulations.branch_price.master import Master, MasterSolution
+from relocbench.formulations.branch_price.pricing import BoolArray, PricingProblem, PricingResult, price_columns
 from relocbench.formulations.incumbent import Incumbent, OutOfTimeError, slack
 from relocbench.formulations.linearisation import linearise
 from relocbench.formulations.local_search import descend
@@ -21,13 +21,46 @@ from relocbench.instances.instance import Instance
 from relocbench.instances.kernels.ragged import FloatArray
 from relocbench.instances.solution import Progress, Solution
 
-CONTENTS_AT_ONCE = 15  # a server, an iteration
-CLOSE = 0.005  # how near the bound is to the value of the linear program when its prices are taken as they are
-MOST_NODES = 10**15  # of any search: no time limit is that long
-QUICK_NODES = 200_000  # of a search whose failure costs little
-ROUNDINGS = 10  # of each point, into assignments
-# Prices come from a linear program solved to 1e-7: a content that looks better by less is not.
-PRICE_TOLERANCE = 1e-7
+
+@dataclass(frozen=True)
+class BranchPriceParams:
+    """The parameters of branch and price.
+
+    Attributes
+    ----------
+    columns_per_server
+        The largest number of columns that one pricing search returns.
+    close
+        When the bound is within this share of the value of the master problem, its dual variables are used without
+        stabilisation.
+    most_nodes
+        Upper limit on the nodes of a pricing search; no time limit allows so many.
+    fixing_nodes
+        The node limit of a pricing search for reduced-cost fixing, where a search that is cut short costs little.
+    nodes_per_second
+        Assumed speed of a pricing search until it has been measured.
+    spare_nodes
+        Nodes that a pricing search may visit even if no time is left.
+    roundings
+        The number of assignments drawn from each solution of the master problem.
+    dual_tolerance
+        HiGHS solves the master problem to this relative tolerance; a reduced cost closer to 0 counts as 0.
+    bound_rounding
+        The bound is lowered by this share of its terms, because they are rounded sums.
+    """
+
+    columns_per_server: int = 15
+    close: float = 0.005
+    most_nodes: int = 10**15
+    fixing_nodes: int = 200_000
+    nodes_per_second: float = 1e7
+    spare_nodes: int = 1000
+    roundings: int = 10
+    dual_tolerance: float = 1e-7
+    bound_rounding: float = 1e-9
+
+
+PARAMS = BranchPriceParams()
 
 
 def solve(
@@ -39,244 +72,254 @@ def solve(
     on_progress: Progress | None = None,
     log: bool = False,
 ) -> Solution:
-    """Prove the best homes.
+    """Find homes and prove that they are optimal.
 
     Parameters
     ----------
     instance
         The problem.
     seed
-        Steers the rounding of fractional points into assignments.
+        Seed of the rounding of fractional solutions to assignments.
     time_limit
         Seconds.
     start
-        Homes to begin with.
+        Homes to start from.
     on_progress
         Called with (seconds, incumbent, bound).
     log
-        Whether to print what goes on.
+        Whether to print a line for each iteration.
+
+    Returns
+    -------
+    Solution
+        The best homes and the lower bound.
     """
     require("method branch-price", "highspy")
-    proof = Incumbent(instance, start, on_progress)
-    search = _Search(instance, proof, np.random.default_rng(seed), proof.begin + time_limit, log)
+    incumbent = Incumbent(instance, start, on_progress)
+    search = _Search(instance, incumbent, np.random.default_rng(seed), incumbent.begin + time_limit, log)
     search.run()
     variables, constraints = search.master.size
     facts: dict[str, float] = {
         "variables": variables,
         "constraints": constraints,
         "nodes": search.nodes,
-        "searched": search.searched,
+        "searched": search.pricing_nodes,
     }
     if np.isfinite(search.root_bound):
         facts["root_bound"] = search.root_bound
-    return proof.solution(search.finished, facts)
+    return incumbent.solution(search.finished, facts)
 
 
 @dataclass(eq=False)
 class _Node:
-    """Assignments with the homes that are allowed (``M×L``), none of which costs less than the bound."""
+    """A node of the branch-and-bound tree: the assignments with the allowed homes (``M×L``), and their bound."""
 
     bound: float
-    allowed: Flags
-    prices: Point  # good ones to begin with
+    allowed: BoolArray
+    start: MasterSolution  # the dual variables with the best bound of the parent node
 
 
 class _Search:
+    """The branch-and-bound tree."""
+
     def __init__(
-        self, instance: Instance, proof: Incumbent, rng: np.random.Generator, deadline: float, log: bool
+        self, instance: Instance, incumbent: Incumbent, rng: np.random.Generator, deadline: float, log: bool
     ) -> None:
-        self.instance, self.proof, self.rng, self.deadline, self.log = instance, proof, rng, deadline, log
+        self.instance, self.incumbent, self.rng, self.deadline, self.log = instance, incumbent, rng, deadline, log
         self.model = model = linearise(instance)
         self.master = Master(model)
         self.nodes = 0
-        self.searched = 0  # sets looked at in all searches for contents
+        self.pricing_nodes = 0
         self.root_bound = -np.inf
         self.finished = False
-        self._speed = 1e7  # sets a second, until measured
-        # Of the node at hand: the prices with the best bound, that bound, and the least value for each server.
-        self._centre = self._guess()
+        self._nodes_per_second = PARAMS.nodes_per_second
+        # The stability centre of the current node: the dual variables with the best bound, that bound, and the least
+        # value of each server's pricing problem.
+        self._centre = self._first_duals()
         self._centre_bound = -np.inf
         self._centre_least: FloatArray = np.empty(0)
 
     def run(self) -> None:
-        """Branch until nothing is left, or no time."""
+        """Explore nodes until none is open or the time limit is reached."""
         model = self.model
         everywhere = np.ones((model.n_clients, model.n_servers), np.bool_)
-        self.proof.offer(descend(self.instance, self.proof.home))
-        open_nodes = [_Node(model.least_distance_cost, everywhere, self._guess())]
-        for inside in np.eye(model.n_clients, dtype=np.bool_):
+        self.incumbent.offer(descend(self.instance, self.incumbent.home))
+        open_nodes = [_Node(model.least_distance_cost, everywhere, self._first_duals())]
+        for single_client in np.eye(model.n_clients, dtype=np.bool_):
             for l in range(model.n_servers):
-                self.master.add(l, inside)
+                self.master.add(l, single_client)
         try:
             while open_nodes:
                 node = min(open_nodes, key=lambda each: each.bound)
-                self.proof.raise_bound_of_better(node.bound)
-                if self.proof.closes(node.bound):
-                    break  # the least of all
+                self.incumbent.raise_bound_of_better(node.bound)
+                if self.incumbent.closes(node.bound):
+                    break  # no other open node has a smaller bound
                 children = self._explore(node)
-                open_nodes.remove(node)  # not before: if the time ends, it is still open
+                open_nodes.remove(node)  # only now: if the time limit ends the exploration, the node stays open
                 open_nodes += children
         except OutOfTimeError:
-            # The node at hand may have got a better bound than others that are still open.
-            self.proof.raise_bound_of_better(min(node.bound for node in open_nodes))
+            # The bound of the current node may have risen above those of other open nodes.
+            self.incumbent.raise_bound_of_better(min(node.bound for node in open_nodes))
             return
         self.finished = True
-        self.proof.raise_bound(self.proof.cost)
+        self.incumbent.raise_bound(self.incumbent.cost)
 
     def _explore(self, node: _Node) -> list[_Node]:
-        """Generate contents until the node is closed or its bound is final, then split it."""
+        """Generate columns until the node is fathomed or its bound is final; return its children."""
         self.nodes += 1
         allowed = node.allowed.copy()
-        root = self.nodes == 1
-        self._centre, self._centre_bound = node.prices, -np.inf
+        is_root = self.nodes == 1
+        self._centre, self._centre_bound = node.start, -np.inf
         while True:
-            self._add_homes(allowed)
-            point = self.master.solve(allowed, self._left())
-            if point is None:
+            self._add_columns_of_incumbent(allowed)
+            solution = self.master.solve(allowed, self._time_left())
+            if solution is None:
                 raise OutOfTimeError
-            self._round(point, allowed)
-            bound, more = self._generate(point, allowed)
+            self._round(solution, allowed)
+            bound, new_columns = self._generate_columns(solution, allowed)
             if bound > node.bound:
                 node.bound = bound
-                if root:
+                if is_root:
                     self.root_bound = bound
-                    self.proof.raise_bound_of_better(bound)
+                    self.incumbent.raise_bound_of_better(bound)
             if self.log:
                 print(
-                    f"{self.proof.seconds:8.1f} s  node {self.nodes}  value {point.value:.6f}  bound {node.bound:.6f}  "
-                    f"cost {self.proof.cost:.6f}  new contents {more}  searched {self.searched:.3g}  "
-                    f"homes left {int(allowed.sum())}",
+                    f"{self.incumbent.seconds:8.1f} s  node {self.nodes}  value {solution.value:.6f}  "
+                    f"bound {node.bound:.6f}  cost {self.incumbent.cost:.6f}  new columns {new_columns}  "
+                    f"pricing nodes {self.pricing_nodes:.3g}  allowed homes {int(allowed.sum())}",
                     flush=True,
                 )
-            if self.proof.closes(node.bound):
+            if self.incumbent.closes(node.bound):
                 return []
-            if more:
-                continue
-            if not self._forbid_homes(allowed):
-                return self._split(node, point, allowed)
+            if not new_columns and not self._forbid_homes(allowed):
+                return self._branch(node, solution, allowed)
 
-    def _generate(self, point: Point, allowed: Flags) -> tuple[float, int]:
-        """Search better contents for every server; return the best bound that came out, and how many are new.
+    def _generate_columns(self, solution: MasterSolution, allowed: BoolArray) -> tuple[float, int]:
+        """Solve the pricing problem of every server; return the best bound and the number of new columns.
 
-        The prices of one linear program after the other swing wildly. So contents are priced half-way between them and
-        the prices with the best bound so far; only when that finds nothing new, or the bound is close, at the prices
-        themselves, where only contents that improve the linear program are of interest.
+        The dual variables of successive master problems oscillate. Columns are therefore priced half-way between them
+        and the stability centre. The dual variables themselves are used when this finds no new column or the bound is
+        close; then only columns of negative reduced cost are searched for.
         """
         bound = -np.inf
-        more = 0
-        close = point.value - self._centre_bound < CLOSE * abs(point.value)
-        for prices in (point,) if close else (point.between(self._centre), point):
+        new_columns = 0
+        close = solution.value - self._centre_bound < PARAMS.close * abs(solution.value)
+        for duals in (solution,) if close else (solution.midpoint(self._centre), solution):
             least = np.empty(self.model.n_servers)
             for l in range(self.model.n_servers):
-                inside, outside = _decided(allowed, l)
-                limit = float(point.server_price[l]) if prices is point else np.inf
-                found = self._search(self.master.prices(prices, allowed, l), inside, outside, limit)
+                required, forbidden = _fixed_clients(allowed, l)
+                limit = float(solution.server_dual[l]) if duals is solution else np.inf
+                found = self._price(self.master.pricing_problem(duals, allowed, l), required, forbidden, limit)
                 least[l] = found.least
-                for content in found.contents:
-                    worth = self.master.reduced_cost(point, l, content)
-                    if worth < -PRICE_TOLERANCE * max(1.0, abs(point.value)):
-                        more += self.master.add(l, content)
-            # A margin for the rounding of the sums.
-            size = max(1.0, self.proof.cost, 1e-3 * float(np.abs(prices.client_price).sum() + np.abs(least).sum()))
-            shown = float(prices.client_price.sum() + least.sum()) - 1e-9 * size
-            if shown > bound:
-                bound = shown
-            if shown > self._centre_bound:
-                self._centre, self._centre_bound, self._centre_least = prices, shown, least
-            if more:
+                for client_set in found.client_sets:
+                    reduced_cost = self.master.reduced_cost(solution, l, client_set)
+                    if reduced_cost < -PARAMS.dual_tolerance * max(1.0, abs(solution.value)):
+                        new_columns += self.master.add(l, client_set)
+            size = max(1.0, self.incumbent.cost, 1e-3 * float(np.abs(duals.client_dual).sum() + np.abs(least).sum()))
+            value = float(duals.client_dual.sum() + least.sum()) - PARAMS.bound_rounding * size
+            if value > bound:
+                bound = value
+            if value > self._centre_bound:
+                self._centre, self._centre_bound, self._centre_least = duals, value, least
+            if new_columns:
                 break
-        return bound, more
+        return bound, new_columns
 
-    def _search(self, prices: Prices, inside: Flags, outside: Flags, limit: float) -> Found:
-        """Search the best contents, as long as there is time."""
+    def _price(self, problem: PricingProblem, required: BoolArray, forbidden: BoolArray, limit: float) -> PricingResult:
+        """Solve a pricing problem, with as many nodes as the time limit allows."""
         begin = time.perf_counter()
-        most_nodes = int(min(self._left() * self._speed, MOST_NODES)) + 1000
-        found = best_contents(prices, inside, outside, limit=limit, most=CONTENTS_AT_ONCE, most_nodes=most_nodes)
+        most_nodes = int(min(self._time_left() * self._nodes_per_second, PARAMS.most_nodes)) + PARAMS.spare_nodes
+        found = price_columns(
+            problem, required, forbidden, limit=limit, most=PARAMS.columns_per_server, most_nodes=most_nodes
+        )
         if (seconds := time.perf_counter() - begin) > 0.1:
-            self._speed = found.nodes / seconds
-        self.searched += found.nodes
+            self._nodes_per_second = found.nodes / seconds
+        self.pricing_nodes += found.nodes
         return found
 
-    def _forbid_homes(self, allowed: Flags) -> bool:
-        """Forbid every home that only assignments costlier than the best known have; tell whether there were some.
+    def _forbid_homes(self, allowed: BoolArray) -> bool:
+        """Reduced-cost fixing: forbid homes that no improving assignment can use; return whether any was forbidden.
 
-        An assignment costs at least the bound, plus what its content of a server is worth above that server's least.
+        An assignment costs at least the bound, plus the value of each server's client set above the least value of its
+        pricing problem.
         """
-        point, least = self._centre, self._centre_least
-        room = self.proof.cost - slack(self.proof.cost) - self._centre_bound
-        forbidden = 0
+        duals, least = self._centre, self._centre_least
+        gap = self.incumbent.cost - slack(self.incumbent.cost) - self._centre_bound
+        forbidden_homes = 0
         for l in range(self.model.n_servers):
-            prices = self.master.prices(point, allowed, l)
-            inside, outside = _decided(allowed, l)
-            for m in np.flatnonzero(~inside & ~outside):
-                with_m = inside.copy()
-                with_m[m] = True
-                found = best_contents(
-                    prices,
-                    with_m,
-                    outside,
-                    limit=float(least[l]) + room,
+            problem = self.master.pricing_problem(duals, allowed, l)
+            required, forbidden = _fixed_clients(allowed, l)
+            for m in np.flatnonzero(~required & ~forbidden):
+                with_client = required.copy()
+                with_client[m] = True
+                found = price_columns(
+                    problem,
+                    with_client,
+                    forbidden,
+                    limit=float(least[l]) + gap,
                     most=1,
-                    most_nodes=QUICK_NODES,
+                    most_nodes=PARAMS.fixing_nodes,
                     any_will_do=True,
                 )
-                self.searched += found.nodes
-                self._left()
+                self.pricing_nodes += found.nodes
+                self._time_left()
                 if found.complete and not len(found.values) and allowed[m].sum() > 1:
                     allowed[m, l] = False
-                    forbidden += 1
-        return forbidden > 0
+                    forbidden_homes += 1
+        return forbidden_homes > 0
 
-    def _split(self, node: _Node, point: Point, allowed: Flags) -> list[_Node]:
-        """Branch on the home of the client that the point is least sure of."""
-        choice = allowed.sum(axis=1) > 1
-        if not choice.any():
-            self.proof.offer(allowed.argmax(axis=1))
+    def _branch(self, node: _Node, solution: MasterSolution, allowed: BoolArray) -> list[_Node]:
+        """Branch on the home of the client whose shares are most fractional."""
+        has_choice = allowed.sum(axis=1) > 1
+        if not has_choice.any():
+            self.incumbent.offer(allowed.argmax(axis=1))
             return []
-        doubt = (1 - (point.shares**2).sum(axis=1)) * (1 + self.model.demand)
-        client = int(np.where(choice, doubt, -1).argmax())
-        server = int(np.where(allowed[client], point.shares[client], -1).argmax())
+        fractionality = (1 - (solution.shares**2).sum(axis=1)) * (1 + self.model.demand)
+        client = int(np.where(has_choice, fractionality, -1).argmax())
+        server = int(np.where(allowed[client], solution.shares[client], -1).argmax())
         there, elsewhere = allowed.copy(), allowed.copy()
         there[client] = False
         there[client, server] = True
         elsewhere[client, server] = False
         return [_Node(node.bound, each, self._centre) for each in (there, elsewhere)]
 
-    def _guess(self) -> Point:
-        """Return prices to begin with: what each client costs now, as far as it can be told apart from the others."""
-        model, home = self.model, self.proof.home
+    def _first_duals(self) -> MasterSolution:
+        """Return initial dual variables: each client's part of the incumbent's cost."""
+        model, home = self.model, self.incumbent.home
         theta = evaluate(self.instance, home).theta[home]
-        price = model.weight * model.client_delay[np.arange(model.n_clients), home]
-        price += model.detour * model.publications * (1 - theta)
+        dual = model.weight * model.client_delay[np.arange(model.n_clients), home]
+        dual += model.detour * model.publications * (1 - theta)
         sent = model.pair_weight * model.server_delay[home[model.sender], home[model.receiver]]
-        price += theta * np.bincount(model.sender, sent, model.n_clients)
-        nothing = np.zeros((len(model.sender), model.n_servers))
-        return Point(0.0, np.empty(0), price, np.empty(0), nothing, np.empty(0))
+        dual += theta * np.bincount(model.sender, sent, model.n_clients)
+        receiver_dual = np.zeros((len(model.sender), model.n_servers))
+        return MasterSolution(0.0, np.empty(0), dual, np.empty(0), receiver_dual, np.empty(0))
 
-    def _round(self, point: Point, allowed: Flags) -> None:
-        """Draw assignments with the point's shares as chances, improve and offer them."""
-        shares = np.where(allowed, np.maximum(point.shares, 0), 0) + 1e-9 * allowed
-        chances = shares / shares.sum(axis=1, keepdims=True)
-        for drawn in range(ROUNDINGS + 1):
-            luck = self.rng.random((len(chances), 1))
-            home = (chances.cumsum(axis=1) < luck).sum(axis=1).clip(max=chances.shape[1] - 1)
-            self.proof.offer(descend(self.instance, chances.argmax(axis=1) if drawn == 0 else home))
+    def _round(self, solution: MasterSolution, allowed: BoolArray) -> None:
+        """Draw assignments with the shares as probabilities, improve them by local search and offer them."""
+        shares = np.where(allowed, np.maximum(solution.shares, 0), 0) + 1e-9 * allowed
+        probability = shares / shares.sum(axis=1, keepdims=True)
+        for number in range(PARAMS.roundings + 1):
+            # A number is drawn even for the first assignment, which takes the largest shares.
+            draw = self.rng.random((len(probability), 1))
+            home = (probability.cumsum(axis=1) < draw).sum(axis=1).clip(max=probability.shape[1] - 1)
+            self.incumbent.offer(descend(self.instance, probability.argmax(axis=1) if number == 0 else home))
 
-    def _add_homes(self, allowed: Flags) -> None:
-        """Add the contents of the best homes, or where these are not allowed, of the nearest that are."""
-        model, best = self.model, self.proof.home
+    def _add_columns_of_incumbent(self, allowed: BoolArray) -> None:
+        """Add the columns of the incumbent, with the nearest allowed server for each home that is not allowed."""
+        model, best = self.model, self.incumbent.home
         nearest = np.where(allowed, model.client_delay, np.inf).argmin(axis=1)
         home = np.where(allowed[np.arange(model.n_clients), best], best, nearest)
         for l in range(model.n_servers):
             self.master.add(l, home == l)
 
-    def _left(self) -> float:
-        left = self.deadline - time.perf_counter()
-        if left <= 0:
+    def _time_left(self) -> float:
+        """Return the seconds until the time limit; raise OutOfTimeError if there are none."""
+        seconds = self.deadline - time.perf_counter()
+        if seconds <= 0:
             raise OutOfTimeError
-        return left
+        return seconds
 
 
-def _decided(allowed: Flags, server: int) -> tuple[Flags, Flags]:
+def _fixed_clients(allowed: BoolArray, server: int) -> tuple[BoolArray, BoolArray]:
     """Return the clients that must be at a server, and those that must not."""
     return allowed[:, server] & (allowed.sum(axis=1) == 1), ~allowed[:, server]

@@ -3,7 +3,7 @@ import pytest
 
 from relocbench.formulations.branch_price import solve as branch_price
 from relocbench.formulations.branch_price.master import Master
-from relocbench.formulations.branch_price.pricing import best_contents
+from relocbench.formulations.branch_price.pricing import price_columns
 from relocbench.formulations.incumbent import OutOfTimeError
 from relocbench.formulations.linearisation import linearise
 from relocbench.formulations.local_search import descend
@@ -22,7 +22,7 @@ def small(regime, clients, seed):
 
 
 @pytest.mark.parametrize("seed", range(len(KINDS)))
-def test_the_contents_of_one_assignment_cost_what_it_costs(seed):
+def test_the_columns_of_one_assignment_cost_as_much_as_the_assignment(seed):
     instance = random_instance(seed)
     home = random_home(instance, seed)
     master = Master(linearise(instance))
@@ -31,14 +31,14 @@ def test_the_contents_of_one_assignment_cost_what_it_costs(seed):
         assert not master.add(l, home == l)
     allowed = np.zeros((instance.n_clients, instance.n_servers), np.bool_)
     allowed[np.arange(instance.n_clients), home] = True
-    point = master.solve(allowed, 60)
-    assert point.value == pytest.approx(evaluate(instance, home).objective)
-    assert point.shares == pytest.approx(allowed.astype(float))
+    solution = master.solve(allowed, 60)
+    assert solution.value == pytest.approx(evaluate(instance, home).objective)
+    assert solution.shares == pytest.approx(allowed.astype(float))
 
 
 @pytest.mark.parametrize("seed", range(2 * len(KINDS)))
-def test_any_prices_give_a_bound(seed):
-    """The formula of the module's docstring, at random prices, against the optimum."""
+def test_any_dual_variables_give_a_bound(seed):
+    """The formula in the docstring of the master problem, at random dual variables, is below the optimum."""
     instance = enumerable_instance(seed)
     rng = np.random.default_rng(seed)
     model = linearise(instance)
@@ -46,27 +46,27 @@ def test_any_prices_give_a_bound(seed):
     for l in range(model.n_servers):
         master.add(l, np.full(model.n_clients, l == 0))
     everywhere = np.ones((model.n_clients, model.n_servers), np.bool_)
-    point = master.solve(everywhere, 60)._replace(
-        client_price=rng.uniform(-1, 5, model.n_clients),
-        receiver_price=-rng.exponential(0.3, (len(model.sender), model.n_servers)),
+    solution = master.solve(everywhere, 60)._replace(
+        client_dual=rng.uniform(-1, 5, model.n_clients),
+        receiver_dual=-rng.exponential(0.3, (len(model.sender), model.n_servers)),
     )
-    nobody = np.zeros(model.n_clients, np.bool_)
-    bound = point.client_price.sum()
+    none = np.zeros(model.n_clients, np.bool_)
+    bound = solution.client_dual.sum()
     for l in range(model.n_servers):
-        prices = master.prices(point, everywhere, l)
-        bound += best_contents(prices, nobody, nobody, limit=np.inf, most=1, most_nodes=10**6).least
+        problem = master.pricing_problem(solution, everywhere, l)
+        bound += price_columns(problem, none, none, limit=np.inf, most=1, most_nodes=10**6).least
     assert bound <= solve(instance, "enumerate").evaluation.objective + 1e-9
 
 
 def test_overloaded_instances_out_of_reach_of_the_linear_models_are_proved():
-    """Five nodes, where HiGHS and the strong model do not come to an end in a minute."""
+    """Five nodes are enough. HiGHS with the strong model does not finish in a minute."""
     result = solve(small("overloaded", 20, 0), "branch-price", time_limit=600)
     assert result.solution.status == "optimal"
     assert result.solution.facts["nodes"] > 1
     assert result.solution.facts["root_bound"] > 0.995 * result.evaluation.objective
 
 
-def test_an_early_end_leaves_a_bound_between_nothing_and_the_cost():
+def test_the_time_limit_leaves_a_bound_between_the_trivial_one_and_the_cost():
     instance = small("overloaded", 26, 0)
     result = solve(instance, "branch-price", time_limit=2.0)
     assert result.solution.status in ("time_limit", "optimal")
@@ -75,7 +75,7 @@ def test_an_early_end_leaves_a_bound_between_nothing_and_the_cost():
     assert trivial <= result.solution.bound <= result.evaluation.objective
 
 
-def test_bound_and_incumbent_only_get_better():
+def test_bound_and_incumbent_never_get_worse():
     trace = solve(small("scarce", 20, 1), "branch-price", time_limit=600).solution.trace
     seconds, incumbents, bounds = np.array(trace).T
     assert (np.diff(seconds) >= 0).all()
@@ -84,7 +84,7 @@ def test_bound_and_incumbent_only_get_better():
     assert len(trace) > 3
 
 
-def test_the_log_is_printed_only_where_asked_for(capfd):
+def test_the_log_is_printed_only_if_requested(capfd):
     instance = small("scarce", 10, 0)
     branch_price.solve(instance, seed=0, time_limit=60)
     assert capfd.readouterr() == ("", "")
@@ -94,30 +94,30 @@ def test_the_log_is_printed_only_where_asked_for(capfd):
 
 @pytest.mark.slow
 def test_the_bound_holds_whenever_the_time_ends(monkeypatch):
-    """The clock is stopped at every look at it; incumbents are poor, so that there is much to branch on."""
-    looks = {"made": 0, "most": 10**9}
+    """The time limit is placed at many of the clock readings. Incumbents are poor, so that there are many branches."""
+    readings = {"made": 0, "most": 10**9}
 
-    def left(self):
-        looks["made"] += 1
-        if looks["made"] > looks["most"]:
+    def time_left(self):
+        readings["made"] += 1
+        if readings["made"] > readings["most"]:
             raise OutOfTimeError
         return 60.0
 
-    monkeypatch.setattr(branch_price._Search, "_left", left)
-    monkeypatch.setattr(branch_price._Search, "_round", lambda self, point, allowed: None)
+    monkeypatch.setattr(branch_price._Search, "_time_left", time_left)
+    monkeypatch.setattr(branch_price._Search, "_round", lambda self, solution, allowed: None)
     monkeypatch.setattr(branch_price, "descend", lambda instance, home: np.asarray(home))
     instance = random_instance(4)
     least = solve(instance, "enumerate").evaluation.objective
-    whole = branch_price.solve(instance, seed=0, time_limit=60)
-    assert whole.facts["nodes"] > 2
-    total = looks["made"]
+    complete = branch_price.solve(instance, seed=0, time_limit=60)
+    assert complete.facts["nodes"] > 2
+    total = readings["made"]
     for most in range(1, total, max(1, total // 60)):
-        looks.update(made=0, most=most)
+        readings.update(made=0, most=most)
         assert branch_price.solve(instance, seed=0, time_limit=60).bound <= least + 1e-6
 
 
-def test_a_server_that_holds_everything_to_the_last_bit_is_not_lost():
-    """The capacities are the sums, in one order of summation; the search sums in another."""
+def test_a_set_that_fills_a_server_exactly_is_found():
+    """The capacities are sums of the spools; the search adds the spools in another order."""
     rng = np.random.default_rng(0)
     for _ in range(40):
         clients = int(rng.integers(3, 6))
@@ -141,7 +141,7 @@ def test_a_server_that_holds_everything_to_the_last_bit_is_not_lost():
         assert result.solution.status == "optimal"
 
 
-def test_large_delays_do_not_keep_the_descent_going_round_in_circles():
+def test_the_local_search_ends_with_large_delays():
     slow = scaled_delays(random_instance(27), 1e7)
     for seed in range(20):
         home = descend(slow, random_home(slow, seed))
