@@ -1,4 +1,8 @@
-"""Certified gaps: a bound that rises and homes that get better, side by side, and a certificate of both."""
+"""Certified gaps: search for homes and raise the lower bound at the same time, and certify both.
+
+One thread anneals; the other solves the root relaxation and then runs branch and bound on it. Each uses the results of
+the other. At the end a certificate is written and verified.
+"""
 
 import math
 import threading
@@ -10,11 +14,11 @@ from functools import partial
 import numpy as np
 import numpy.typing as npt
 
-from relocbench.formulations.bounding.branch_and_bound import Closing
-from relocbench.formulations.bounding.certificate_steps import steps
+from relocbench.formulations.bounding.branch_and_bound import BranchAndBound
+from relocbench.formulations.bounding.certificate_steps import certificate_steps
 from relocbench.formulations.bounding.client_graph import client_graph
 from relocbench.formulations.bounding.dual_bound import least_cost_with
-from relocbench.formulations.bounding.root_relaxation import Root
+from relocbench.formulations.bounding.root_relaxation import RootRelaxation
 from relocbench.formulations.certificates.certificate import Certificate
 from relocbench.formulations.certificates.verification import Verdict, rounded_down, verify
 from relocbench.formulations.incumbent import report, slack
@@ -26,51 +30,187 @@ from relocbench.instances.kernels.ragged import FloatArray, IntArray
 from relocbench.instances.nearest_server import nearest_server
 from relocbench.instances.solution import Progress, Solution
 
-# The root is left for the tree when a look gains less than this share of the gap, twice in a row, and a tree of so many
-# pairs of labels at each node would get anywhere.
-ROOT_PROGRESS = 0.01
-ROOT_PATIENCE = 2
-NEARLY_CLOSED = 1e-3
-MOST_PAIRS = 3_000_000
-# The search is told of the relaxation when the gap is below this share of the cost, and anew when it has shrunk so far.
-WORTH_A_HINT = 0.05
-HINT_PROGRESS = 0.8
-# Rounds of annealing, in turn: from the rounded relaxation or from the best; how hot; whether with prices; how much of
-# the gap a home may cost to be likely: the gap of so many clients at most, as homes far apart share no more. They begin
-# short.
-GAP_OF = 400
-ROUNDS = (
-    (True, 0.2, True, 0.25),
-    (False, 0.2, False, 0.5),
-    (True, 1.0, False, 0.25),
-    (False, 0.2, True, 0.25),
-    (True, 0.2, False, 0.5),
-    (False, 1.0, True, 0.5),
-)
-FIRST_EFFORT = 0.25
-# Where a round takes long (seconds, at so many proposals a second), the first one may take this share of the time.
-LONG_ROUND, PROPOSALS_A_SECOND = 10.0, 2e6
-FIRST_ROUND, MOST_EFFORT = 0.4, 2.0
-# A round that is under way at this share of the time has cooled by then: the rest may go into sealing.
-SEARCHING = 0.9
-# The first homes, before anything else: what annealing finds in this share of a round (a whole one for so many
-# clients), and of the time; a second is enough for small instances, whose homes then do not depend on the clock.
-QUICK_EFFORT, QUICK_CLIENTS = 0.1, 50
-QUICK_TIME, QUICK_SECONDS = 0.03, 1.0
-# The claim of a certificate is this much below what was computed (relative, from 1 up): more than rounding takes.
-CLAIM_MARGIN, CLAIM_BITS = 2e-7, 40
-STEPS_A_NODE = 1.5  # of a proof
-SECONDS_A_PAIR = 1.5e-8  # of homes along an edge, to write down and to verify
-# An instance counts as overloaded when delegation is more than this share of the cost.
-OVERLOADED = 0.01
-# Homes found by rounding are improved by exchanging pairs if they are this close to the best and not too many.
-CLOSE, MOST_TO_SWAP = 0.004, 500
-# Of two assignments that cost the same but for rounding the first one found is kept.
-ROUNDING = 1e-12
+
+@dataclass(frozen=True)
+class FirstHomesParams:
+    """The short annealing before anything else, whose homes show whether the servers are overloaded.
+
+    Attributes
+    ----------
+    effort
+        The length of the annealing, as a share of a usual round.
+    full_effort_clients
+        Up to this number of clients it is a whole round.
+    time_share
+        The share of the time limit it may take.
+    seconds
+        It may take this long in any case (but at most half of the time limit). This is enough for small instances, so
+        their homes do not depend on the clock.
+    """
+
+    effort: float = 0.1
+    full_effort_clients: int = 50
+    time_share: float = 0.03
+    seconds: float = 1.0
 
 
-class _Best:
-    """The best homes known to both sides."""
+@dataclass(frozen=True)
+class RootPhaseParams:
+    """The phase in which the root relaxation is solved.
+
+    Attributes
+    ----------
+    progress
+        An increase of the bound counts as progress above this share of the gap.
+    patience
+        The phase ends after this number of steps without progress.
+    small_gap
+        The phase also ends when the gap is below this share of the cost: then reduced-cost fixing leaves few homes.
+    most_pairs
+        With more pairs of labels, branch and bound would be too slow. The root phase then takes all the time.
+    overloaded
+        An instance counts as overloaded when delegation is more than this share of the cost.
+    """
+
+    progress: float = 0.01
+    patience: int = 2
+    small_gap: float = 1e-3
+    most_pairs: int = 3_000_000
+    overloaded: float = 0.01
+
+
+@dataclass(frozen=True)
+class SearchRound:
+    """One round of guided annealing.
+
+    Attributes
+    ----------
+    from_relaxation
+        Whether it starts from the rounded relaxation; otherwise from the best homes.
+    heat
+        The first temperature, as a share of the median change of a proposal.
+    priced
+        Whether loads have prices.
+    gap_share
+        A home is likely if its reduced cost is below this share of the gap.
+    """
+
+    from_relaxation: bool
+    heat: float
+    priced: bool
+    gap_share: float
+
+
+@dataclass(frozen=True)
+class SearchParams:
+    """The annealing that runs beside the bound.
+
+    Attributes
+    ----------
+    rounds
+        The rounds once the bound gives guidance, repeated in this order.
+    first_effort
+        The length of the first guided rounds, as a share of a usual round. It doubles each time all rounds are done.
+    guidance_gap
+        The relaxation guides the search when the gap is below this share of the cost.
+    guidance_progress
+        The guidance is renewed when the gap has shrunk to this share of its last value.
+    gap_clients
+        With more clients, only this number of clients' part of the gap is used to find likely homes, because homes that
+        are far apart do not influence each other.
+    long_round
+        The number of seconds from which a usual round counts as long.
+    proposals_per_second
+        The assumed speed of annealing.
+    first_round_time
+        The first round may take this share of the time limit.
+    most_effort
+        If a usual round is long, the first round is extended to at most this number of usual rounds.
+    end
+        By this share of the time limit a round must have cooled; the rest is for writing and verifying the certificate.
+    close
+        Homes from rounding are improved by local search if their cost is within this share of the best.
+    most_clients_to_swap
+        Up to this number of clients, the local search also exchanges pairs of clients.
+    same_cost
+        Costs that differ by less than this share are equal up to rounding; the homes found first are kept.
+    """
+
+    rounds: tuple[SearchRound, ...] = (
+        SearchRound(from_relaxation=True, heat=0.2, priced=True, gap_share=0.25),
+        SearchRound(from_relaxation=False, heat=0.2, priced=False, gap_share=0.5),
+        SearchRound(from_relaxation=True, heat=1.0, priced=False, gap_share=0.25),
+        SearchRound(from_relaxation=False, heat=0.2, priced=True, gap_share=0.25),
+        SearchRound(from_relaxation=True, heat=0.2, priced=False, gap_share=0.5),
+        SearchRound(from_relaxation=False, heat=1.0, priced=True, gap_share=0.5),
+    )
+    first_effort: float = 0.25
+    guidance_gap: float = 0.05
+    guidance_progress: float = 0.8
+    gap_clients: int = 400
+    long_round: float = 10.0
+    proposals_per_second: float = 2e6
+    first_round_time: float = 0.4
+    most_effort: float = 2.0
+    end: float = 0.9
+    close: float = 0.004
+    most_clients_to_swap: int = 500
+    same_cost: float = 1e-12
+
+
+@dataclass(frozen=True)
+class CertificateParams:
+    """Writing and verifying the certificate.
+
+    Attributes
+    ----------
+    claim_margin
+        The claim is this much below the computed bound (relative, absolute below a bound of 1), which is more than the
+        verifier loses by rounding.
+    claim_bits
+        The claim is an integer multiple of ``2^-claim_bits``.
+    steps_per_node
+        The estimated number of steps for each explored node.
+    seconds_per_step
+        The estimated time to write and verify a step, without the pairs.
+    seconds_per_pair
+        The estimated time to write and verify a pair of homes along an edge, for each step.
+    """
+
+    claim_margin: float = 2e-7
+    claim_bits: int = 40
+    steps_per_node: float = 1.5
+    seconds_per_step: float = 0.001
+    seconds_per_pair: float = 1.5e-8
+
+
+@dataclass(frozen=True)
+class CertifyParams:
+    """The parameters of :func:`certify`, by phase.
+
+    Attributes
+    ----------
+    first_homes
+        The short annealing at the beginning.
+    root
+        The root relaxation.
+    search
+        The annealing beside the bound.
+    certificate
+        Writing and verifying the certificate.
+    """
+
+    first_homes: FirstHomesParams = FirstHomesParams()
+    root: RootPhaseParams = RootPhaseParams()
+    search: SearchParams = SearchParams()
+    certificate: CertificateParams = CertificateParams()
+
+
+PARAMS = CertifyParams()
+
+
+class _Incumbent:
+    """The best homes, shared by the two threads."""
 
     def __init__(self, instance: Instance, home: IntArray) -> None:
         self.instance = instance
@@ -79,67 +219,90 @@ class _Best:
         self._lock = threading.Lock()
 
     def offer(self, home: IntArray) -> None:
-        """Take note of homes."""
+        """Keep homes if they are better."""
         cost = evaluate(self.instance, home).objective
         with self._lock:
-            if cost < self.cost * (1 - ROUNDING):
+            if cost < self.cost * (1 - PARAMS.search.same_cost):
                 self.home, self.cost = home, cost
 
     def offer_rounded(self, home: IntArray) -> None:
-        """Take note of homes that may lie near better ones."""
-        swaps = self.instance.n_clients <= MOST_TO_SWAP
-        if not swaps or evaluate(self.instance, home).objective < self.cost * (1 + CLOSE):
+        """Improve homes from rounding by local search, and keep them if they are better."""
+        swaps = self.instance.n_clients <= PARAMS.search.most_clients_to_swap
+        if not swaps or evaluate(self.instance, home).objective < self.cost * (1 + PARAMS.search.close):
             self.offer(descend(self.instance, home, swaps))
 
     @property
     def overloaded(self) -> bool:
-        """Whether delegation is a good part of the cost."""
+        """Whether delegation is a considerable part of the cost."""
         cost = evaluate(self.instance, self.home)
         delegated = 2 * self.instance.cloud_delay * float((cost.sent * (1 - cost.theta)).sum())
-        return delegated > OVERLOADED * self.cost
+        return delegated > PARAMS.root.overloaded * self.cost
+
+
+@dataclass(frozen=True, eq=False)
+class _Guidance:
+    """What the search uses of the bound.
+
+    Attributes
+    ----------
+    least
+        A lower bound on the assignments with each home (``M×L``).
+    bound
+        A lower bound on all assignments.
+    rounded
+        The rounded relaxation.
+    """
+
+    least: FloatArray
+    bound: float
+    rounded: IntArray
 
 
 class _Search:
-    """Annealing in a thread of its own, guided by what the bound finds likely."""
+    """Annealing in its own thread, guided by the bound."""
 
-    def __init__(self, best: _Best, seed: int, time_limit: float) -> None:
-        self._best, self._seed = best, seed
-        self._end = time.perf_counter() + SEARCHING * time_limit
-        self._first_round = FIRST_ROUND * time_limit
-        # The first round takes its part of the time where a usual one would be over soon.
-        usual = ROUND_PER_CLIENT * best.instance.n_clients / PROPOSALS_A_SECOND
-        self._first_effort = min(MOST_EFFORT, max(1.0, FIRST_ROUND * time_limit / usual)) if usual > LONG_ROUND else 1.0
+    def __init__(self, incumbent: _Incumbent, seed: int, time_limit: float) -> None:
+        params = PARAMS.search
+        self._incumbent, self._seed = incumbent, seed
+        self._end = time.perf_counter() + params.end * time_limit
+        self._first_round_time = params.first_round_time * time_limit
+        usual_round = ROUND_PER_CLIENT * incumbent.instance.n_clients / params.proposals_per_second
+        self._first_effort = 1.0
+        if usual_round > params.long_round:
+            self._first_effort = min(params.most_effort, max(1.0, self._first_round_time / usual_round))
         self._stop = threading.Event()
-        self._hint: tuple[FloatArray, float, IntArray] | None = None
+        self._guidance: _Guidance | None = None
 
-    def hint(self, least: FloatArray, bound: float, rounded: IntArray) -> None:
-        """Say what assignments with each home cost at least, what all do, and where the relaxation leans."""
-        self._hint = least, bound, rounded
+    def guide(self, guidance: _Guidance) -> None:
+        """Use new guidance from the next round on."""
+        self._guidance = guidance
 
     def stop(self) -> None:
-        """End the round at hand, and with it the search."""
+        """End the current round and the search."""
         self._stop.set()
 
     def run(self) -> None:
-        """Anneal round after round."""
-        best = self._best
-        every = np.arange(best.instance.n_clients)
-        few = min(1.0, GAP_OF / best.instance.n_clients)
-        turn = 0
+        """Anneal in rounds until stopped."""
+        incumbent, params = self._incumbent, PARAMS.search
+        every_client = np.arange(incumbent.instance.n_clients)
+        gap_part = min(1.0, params.gap_clients / incumbent.instance.n_clients)
+        guided_rounds = 0
         for number in range(1, 1 << 30):
-            likely, start, heat, priced, effort = None, best.home, 1.0, True, self._first_effort
-            if self._hint is not None:
-                least, bound, rounded = self._hint
-                from_rounded, heat, priced, part = ROUNDS[turn % len(ROUNDS)]
-                likely = least < bound + part * few * (best.cost - bound)
-                likely[every, rounded] = likely[every, best.home] = True
-                start = rounded if from_rounded else best.home
-                effort = min(1.0, FIRST_EFFORT * 2.0 ** min(turn // len(ROUNDS), 10))
-                turn += 1
+            likely, start, heat, priced, effort = None, incumbent.home, 1.0, True, self._first_effort
+            guidance = self._guidance
+            if guidance is not None:
+                this_round = params.rounds[guided_rounds % len(params.rounds)]
+                heat, priced = this_round.heat, this_round.priced
+                gap = incumbent.cost - guidance.bound
+                likely = guidance.least < guidance.bound + this_round.gap_share * gap_part * gap
+                likely[every_client, guidance.rounded] = likely[every_client, incumbent.home] = True
+                start = guidance.rounded if this_round.from_relaxation else incumbent.home
+                effort = min(1.0, params.first_effort * 2.0 ** min(guided_rounds // len(params.rounds), 10))
+                guided_rounds += 1
             begin = time.perf_counter()
-            end = self._end if likely is not None else min(self._end, begin + self._first_round)
+            end = self._end if likely is not None else min(self._end, begin + self._first_round_time)
             found = anneal_among(
-                best.instance,
+                incumbent.instance,
                 likely,
                 start,
                 seed=self._seed * 1_000_003 + number,
@@ -148,12 +311,12 @@ class _Search:
                 effort=effort,
                 time_used=partial(self._time_used, begin, end),
             )
-            best.offer(found)
+            incumbent.offer(found)
             if self._stop.is_set():
                 return
 
     def _time_used(self, begin: float, end: float) -> float:
-        """Return how much of a round's time is over, so that one too long for it still ends cold."""
+        """Return the used share of a round's time, by which a round that is too long cools faster."""
         if self._stop.is_set():
             return 1.0
         return (time.perf_counter() - begin) / (end - begin) if begin < end else 0.0
@@ -161,16 +324,16 @@ class _Search:
 
 @dataclass(frozen=True, eq=False)
 class Certified:
-    """What was found and proved.
+    """The result of a certification.
 
     Attributes
     ----------
     solution
-        The best homes, the bound that the certificate proves, and how the two closed in.
+        The best homes, the bound that the certificate proves, and the trace of both.
     certificate
-        The proof.
+        The certificate.
     verdict
-        What the verifier says of it, in exact numbers.
+        The result of the verifier, in exact numbers.
     """
 
     solution: Solution
@@ -186,9 +349,19 @@ def solve(
     start: npt.ArrayLike | None = None,
     on_progress: Progress | None = None,
 ) -> Solution:
-    """Find homes and a verified bound: :func:`certify` as a method among others."""
-    found = certify(instance, seed=seed, time_limit=time_limit, start=start, on_progress=on_progress)
-    return found.solution
+    """Find homes and a verified bound: :func:`certify` as a method.
+
+    Parameters
+    ----------
+    instance, seed, time_limit, start, on_progress
+        As in :func:`certify`.
+
+    Returns
+    -------
+    Solution
+        The best homes and the proved bound.
+    """
+    return certify(instance, seed=seed, time_limit=time_limit, start=start, on_progress=on_progress).solution
 
 
 def certify(
@@ -199,21 +372,26 @@ def certify(
     start: npt.ArrayLike | None = None,
     on_progress: Progress | None = None,
 ) -> Certified:
-    """Find good homes, prove how good they are, and have the proof verified.
+    """Find good homes, prove a lower bound, and verify the proof.
 
     Parameters
     ----------
     instance
         The problem.
     seed
-        Steers the search for homes.
+        Seed of the search for homes.
     time_limit
-        Seconds, verification included; where they are too few for a first bound and its proof, it takes longer. An
-        interrupt (Ctrl-C) ends the search early; what is known by then is certified.
+        Seconds, including verification. If they are too few for a first bound and its proof, it takes longer. An
+        interrupt (Ctrl-C) ends the search early; the current homes and bound are certified.
     start
-        Homes to begin with; the nearest servers otherwise.
+        Homes to start from; by default the nearest servers.
     on_progress
-        Called with (seconds, incumbent, bound) now and then.
+        Called with (seconds, incumbent, bound).
+
+    Returns
+    -------
+    Certified
+        The homes, the bound and the certificate.
 
     Raises
     ------
@@ -226,7 +404,7 @@ def certify(
 
 
 class _Run:
-    """One certification: what is known, and the clock."""
+    """One certification: the incumbent, the bound and the clock."""
 
     def __init__(
         self,
@@ -238,119 +416,126 @@ class _Run:
     ) -> None:
         self._begin = time.perf_counter()
         self._instance, self._seed, self._time_limit, self._on_progress = instance, seed, time_limit, on_progress
-        self._best = _Best(instance, nearest_server(instance) if start is None else checked_home(instance, start))
+        home = nearest_server(instance) if start is None else checked_home(instance, start)
+        self._incumbent = incumbent = _Incumbent(instance, home)
         self._graph = client_graph(instance)
-        self._search = _Search(self._best, seed, time_limit)
-        self._closing = Closing(self._graph, lambda: self._best.cost, self._best.offer_rounded, self._time_is_left)
+        self._search = _Search(incumbent, seed, time_limit)
+        self._tree = BranchAndBound(self._graph, lambda: incumbent.cost, incumbent.offer_rounded, self._has_time)
         self._trace: list[tuple[float, float, float]] = []
         self._bound = self._root_bound = -math.inf
-        # What packing and verifying one step takes: mostly by the pairs of homes along edges.
-        self._sealing_a_step = 0.001 + SECONDS_A_PAIR * self._graph.n_edges * self._graph.n_servers**2
+        pairs = self._graph.n_edges * self._graph.n_servers**2
+        self._seconds_per_step = PARAMS.certificate.seconds_per_step + PARAMS.certificate.seconds_per_pair * pairs
 
     def search(self) -> None:
-        """Raise the bound and lower the cost until both meet, or the time is over."""
-        self._anneal_quickly()
+        """Raise the bound and lower the cost until they meet or the time limit is reached."""
+        self._find_first_homes()
         with ThreadPoolExecutor(1) as pool:
             running = pool.submit(self._search.run)
             try:
-                self._close()
+                self._raise_bound()
             except KeyboardInterrupt:
-                pass  # what is known is enough for a certificate
+                pass  # the current homes and bound are certified
             finally:
                 self._search.stop()
             running.result()
 
     def certified(self) -> Certified:
-        """Write the proof down and verify it."""
-        closing, instance = self._closing, self._instance
-        root = closing.root
-        if root is None:
-            raise KeyboardInterrupt  # before there was anything to certify
-        home, bound = self._best.home, closing.bound
-        proof = tuple(steps(root, self._graph.loading))
+        """Write the certificate and verify it."""
+        tree, instance, params = self._tree, self._instance, PARAMS.certificate
+        if tree.root is None:
+            raise KeyboardInterrupt  # interrupted before there was a bound
+        home, bound = self._incumbent.home, tree.bound
+        proof = tuple(certificate_steps(tree.root, self._graph.loading))
         certificate = Certificate(
             instance=instance.hash,
             home=home,
-            claim=math.floor((bound - slack(bound, CLAIM_MARGIN)) * 2**CLAIM_BITS),
-            bits=CLAIM_BITS,
+            claim=math.floor((bound - slack(bound, params.claim_margin)) * 2**params.claim_bits),
+            bits=params.claim_bits,
             proof=proof,
-            made={"method": "bound", "seed": self._seed, "regions": closing.explored},
+            made={"method": "bound", "seed": self._seed, "regions": tree.explored},
         )
         verdict = verify(instance, certificate)
         if not verdict.proved or verdict.bound is None:
             raise ArithmeticError(f"the verifier does not accept the proof: {verdict.reason}")
-        self._note(float(verdict.bound))
+        self._record(float(verdict.bound))
         solution = Solution(
             home,
-            bound=min(rounded_down(verdict.bound), self._best.cost),
+            bound=min(rounded_down(verdict.bound), self._incumbent.cost),
             status="optimal" if verdict.status == "optimal" else "time_limit",
             trace=tuple(self._trace),
-            facts={"nodes": closing.explored, "steps": len(proof), "root_bound": self._root_bound},
+            facts={"nodes": tree.explored, "steps": len(proof), "root_bound": self._root_bound},
         )
         return Certified(solution, certificate, verdict)
 
-    def _time_is_left(self, step: float = 0.0) -> bool:
-        """Tell whether to go on for a step of so many seconds: the proof has to be written down and verified, too."""
-        sealing = self._sealing_a_step * (1 + STEPS_A_NODE * self._closing.explored)
-        return self._seconds() + step + sealing < self._time_limit
+    def _has_time(self, step: float = 0.0) -> bool:
+        """Return whether a step of so many seconds leaves enough time to write and verify the certificate."""
+        steps = 1 + PARAMS.certificate.steps_per_node * self._tree.explored
+        return self._seconds() + step + self._seconds_per_step * steps < self._time_limit
 
     def _seconds(self) -> float:
         return time.perf_counter() - self._begin
 
-    def _note(self, bound: float) -> None:
-        self._bound = max(self._bound, min(bound, self._best.cost))
-        self._trace.append((self._seconds(), self._best.cost, self._bound))
-        report(self._on_progress, self._best.home, self._trace[-1])
+    def _record(self, bound: float) -> None:
+        """Add the incumbent and the bound to the trace, and report them."""
+        self._bound = max(self._bound, min(bound, self._incumbent.cost))
+        self._trace.append((self._seconds(), self._incumbent.cost, self._bound))
+        report(self._on_progress, self._incumbent.home, self._trace[-1])
 
-    def _anneal_quickly(self) -> None:
-        """Find homes that tell whether the servers are overloaded."""
-        most = max(QUICK_TIME * self._time_limit, min(QUICK_SECONDS, self._time_limit / 2), 1e-9)
+    def _find_first_homes(self) -> None:
+        """Anneal for a short time, to learn whether the servers are overloaded."""
+        params = PARAMS.first_homes
+        most = max(params.time_share * self._time_limit, min(params.seconds, self._time_limit / 2), 1e-9)
         found = anneal_among(
             self._instance,
             None,
-            self._best.home,
+            self._incumbent.home,
             seed=self._seed,
             heat=1.0,
             priced=True,
-            effort=max(QUICK_EFFORT, min(1.0, QUICK_CLIENTS / self._instance.n_clients)),
+            effort=max(params.effort, min(1.0, params.full_effort_clients / self._instance.n_clients)),
             time_used=lambda: self._seconds() / most,
         )
-        self._best.offer(found)
+        self._incumbent.offer(found)
 
-    def _close(self) -> None:
-        """Raise the bound, first of all assignments at once, then part by part."""
-        best, closing = self._best, self._closing
-        root = Root(self._graph, best.home, best.overloaded)
-        stalled, hinted, step = 0, WORTH_A_HINT * best.cost, 0.0
+    def _raise_bound(self) -> None:
+        """Solve the root relaxation, then run branch and bound."""
+        incumbent, tree = self._incumbent, self._tree
+        root = RootRelaxation(self._graph, incumbent.home, incumbent.overloaded)
         try:
-            while self._time_is_left(step) and (stalled < ROOT_PATIENCE or root.relaxation.pairs > MOST_PAIRS):
-                begin = self._seconds()
-                gain = root.step()
-                step = self._seconds() - begin
-                self._note(root.bound.value)
-                gap = best.cost - root.bound.value
-                if root.bound.value >= closing.cutoff:
-                    break
-                if gap < NEARLY_CLOSED * best.cost and root.relaxation.pairs <= MOST_PAIRS:
-                    break  # so few homes will be left that the rest is quick
-                stalled = 0 if gain > ROOT_PROGRESS * gap else stalled + 1
-                if gap < HINT_PROGRESS * hinted or stalled == ROOT_PATIENCE:
-                    self._give_hint(root)
-                    hinted = best.cost - root.bound.value
+            self._solve_root(root)
         except KeyboardInterrupt:
             self._time_limit = 0.0
             raise
         finally:
             self._root_bound = root.bound.value
-            closing.start(root.relaxation, root.dual, root.bound)
-        if root.relaxation.pairs > MOST_PAIRS:
-            return  # the time is over but for a moment, which is too short for a tree of this size
-        while self._time_is_left() and closing.step():
-            self._note(closing.bound)
+            tree.start(root.relaxation, root.dual, root.bound)
+        if root.relaxation.pairs > PARAMS.root.most_pairs:
+            return  # the root phase has used the time
+        while self._has_time() and tree.step():
+            self._record(tree.bound)
 
-    def _give_hint(self, root: Root) -> None:
-        """Tell the search where the relaxation leans."""
+    def _solve_root(self, root: RootRelaxation) -> None:
+        """Run steps of the root relaxation until the bound makes no more progress."""
+        incumbent, params = self._incumbent, PARAMS.root
+        stalled, guided_gap, step = 0, PARAMS.search.guidance_gap * incumbent.cost, 0.0
+        while self._has_time(step) and (stalled < params.patience or root.relaxation.pairs > params.most_pairs):
+            begin = self._seconds()
+            gain = root.step()
+            step = self._seconds() - begin
+            self._record(root.bound.value)
+            gap = incumbent.cost - root.bound.value
+            if root.bound.value >= self._tree.cutoff:
+                break
+            if gap < params.small_gap * incumbent.cost and root.relaxation.pairs <= params.most_pairs:
+                break
+            stalled = 0 if gain > params.progress * gap else stalled + 1
+            if gap < PARAMS.search.guidance_progress * guided_gap or stalled == params.patience:
+                self._guide_search(root)
+                guided_gap = incumbent.cost - root.bound.value
+
+    def _guide_search(self, root: RootRelaxation) -> None:
+        """Give the search the current bounds and the rounded relaxation."""
         least = least_cost_with(root.dual, root.bound, root.region)
         rounded = root.relaxation.shares.argmax(axis=1).astype(np.int32)
-        self._best.offer_rounded(rounded)
-        self._search.hint(least, root.bound.value, rounded)
+        self._incumbent.offer_rounded(rounded)
+        self._search.guide(_Guidance(least, root.bound.value, rounded))

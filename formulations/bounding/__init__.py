@@ -1,1 +1,1 @@
-"""Lower bounds at any size: the clients as a graph, its linear relaxation, and branch and bound on it."""
+"""Lower bounds at any size: the client graph, its linear relaxation, and branch and bound on the relaxation."""

@@ -1,41 +1,53 @@
-"""From the tree of regions to the steps of a certificate."""
+"""Translation of the branch-and-bound tree into the steps of a certificate."""
 
 import numpy as np
 
-from relocbench.formulations.bounding.branch_and_bound import SHARE_UNIT, Node, Split
+from relocbench.formulations.bounding.branch_and_bound import Node, Split
 from relocbench.formulations.bounding.dual_bound import BITS, MULTIPLIER_BITS, Dual
 from relocbench.formulations.certificates import certificate
-from relocbench.formulations.certificates.certificate import SplitClient, SplitShare, SplitTopic, Step, dual_step
+from relocbench.formulations.certificates.certificate import (
+    SHARE_UNITS,
+    SplitClient,
+    SplitShare,
+    SplitTopic,
+    Step,
+    dual_step,
+)
 from relocbench.instances.kernels.ragged import IntArray
 
 
-def steps(root: Node, loading: IntArray) -> list[Step]:
-    """Return the steps that prove a node's bound, those of its parts included.
+def certificate_steps(root: Node, loading: IntArray) -> list[Step]:
+    """List the steps that prove the bound of a node, including those of its descendants.
 
     Parameters
     ----------
     root
         The node.
     loading
-        Which topic of the instance each loading topic is.
+        The index in the instance of each loading topic.
+
+    Returns
+    -------
+    list of Step
+        The steps in the order of the certificate.
     """
     count = _count_steps(root)
     found: list[Step] = []
     waiting = [root]
     while waiting:
         node = waiting.pop()
-        found += [_step(dual, fix=True) for dual in node.fixings]
+        found += [_dual_step(dual, fix=True) for dual in node.fixings]
         if node.split is not None:
             first, second = node.children
-            found.append(_split(node.split, loading, 0 if first is None else count[first]))
+            found.append(_split_step(node.split, loading, 0 if first is None else count[first]))
             waiting += [child for child in (second, first) if child is not None]
         elif not node.region.empty:
-            found.append(_step(node.dual, fix=False))
+            found.append(_dual_step(node.dual, fix=False))
     return found
 
 
 def _count_steps(root: Node) -> dict[Node, int]:
-    """Count the steps of every node."""
+    """Return the number of steps of every node, including those of its descendants."""
     order, waiting = [], [root]
     while waiting:
         order.append(node := waiting.pop())
@@ -48,7 +60,7 @@ def _count_steps(root: Node) -> dict[Node, int]:
     return count
 
 
-def _step(dual: Dual, fix: bool) -> certificate.Dual:
+def _dual_step(dual: Dual, fix: bool) -> certificate.Dual:
     return dual_step(
         dual.labels.servers,
         dual.messages,
@@ -62,9 +74,9 @@ def _step(dual: Dual, fix: bool) -> certificate.Dual:
     )
 
 
-def _split(split: Split, loading: IntArray, first: int) -> Step:
+def _split_step(split: Split, loading: IntArray, first: int) -> Step:
     if split.servers is not None:
         return SplitClient(split.client, tuple(np.flatnonzero(split.servers).tolist()), first)
-    if split.share:
-        return SplitShare(split.server, round(split.share * SHARE_UNIT), first)
+    if split.theta:
+        return SplitShare(split.server, round(split.theta * SHARE_UNITS), first)
     return SplitTopic(int(loading[split.topic]), split.server, first)

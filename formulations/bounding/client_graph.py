@@ -1,7 +1,7 @@
-"""The clients as a graph: who sends to whom, how much, and who loads which topic. What bounds are computed on.
+"""The client graph: the pairs of clients that exchange messages, with their weights and loads.
 
-The letters are those of docs/formulations.md; unlike :mod:`formulations.linearisation` nothing here is a Python object
-per pair, so that a million pairs are no burden.
+All bounds are computed on this graph. The symbols are those of docs/formulations.md. Unlike
+:mod:`formulations.linearisation`, this module creates no Python object per pair, so it handles millions of pairs.
 """
 
 from dataclasses import dataclass
@@ -19,29 +19,29 @@ Mask = npt.NDArray[np.bool_]
 
 @dataclass(frozen=True, eq=False)
 class ClientGraph:
-    """An instance as pairs of clients, their own costs, and loads.
+    """An instance as a graph: clients are nodes, pairs that exchange messages are edges.
 
     Attributes
     ----------
     first, second
-        The two clients of each edge, ``first < second``, in lexicographic order: every pair of which one sends to the
-        other.
-    there, back
+        The two clients of each edge: every pair of which at least one sends to the other, with ``first < second``, in
+        lexicographic order.
+    forward, backward
         ``W[first, second]`` and ``W[second, first]``.
-    own
+    distance_cost
         ``w_m·dH[m,l]`` (``M×L``).
     detour
-        ``2·dC·f_m``: what sending everything of a client by way of the cloud costs.
+        ``2·dC·f_m``: the cost of sending everything of a client through the cloud.
     demand
         ``U``.
     topic_start, topic
-        For each client the loading topics (a publisher and a spool above 0) that it publishes to, ascending, as indices
-        into ``spool``: those of client ``m`` are ``topic[topic_start[m]:topic_start[m+1]]``.
+        The loading topics (those with a publisher and a spool above 0) that client ``m`` publishes to are
+        ``topic[topic_start[m]:topic_start[m+1]]``, ascending, as indices into ``spool``.
     spool
         ``u`` of the loading topics.
     loading
-        Which topics of the instance these are.
-    storage, compute
+        The index in the instance of each loading topic.
+    storage_capacity, compute_capacity
         ``A`` and ``B``.
     server_delay
         ``dS``.
@@ -49,9 +49,9 @@ class ClientGraph:
 
     first: IntArray
     second: IntArray
-    there: FloatArray
-    back: FloatArray
-    own: FloatArray
+    forward: FloatArray
+    backward: FloatArray
+    distance_cost: FloatArray
     detour: FloatArray
     demand: FloatArray
     topic_start: OffsetArray
@@ -74,18 +74,18 @@ class ClientGraph:
 
     @property
     def n_edges(self) -> int:
-        """How many pairs of clients exchange messages."""
+        """The number of pairs of clients that exchange messages."""
         return len(self.first)
 
     @cached_property
     def typical_cost(self) -> float:
-        """About what it costs when two clients that exchange messages have different homes."""
+        """The typical cost when two clients that exchange messages have different homes; a scale for step sizes."""
         apart = self.server_delay[~np.eye(self.n_servers, dtype=np.bool_)]
-        between = float((self.there + self.back).mean() * apart.mean()) if self.n_edges and len(apart) else 0.0
-        return between or float(np.ptp(self.own, axis=1).mean()) or 1.0
+        between = float((self.forward + self.backward).mean() * apart.mean()) if self.n_edges and len(apart) else 0.0
+        return between or float(np.ptp(self.distance_cost, axis=1).mean()) or 1.0
 
     @cached_property
-    def near(self) -> Ragged:
+    def incident_edges(self) -> Ragged:
         """The edges of each client."""
         ends = np.concatenate([self.first, self.second])
         order = np.argsort(ends, kind="stable") % max(self.n_edges, 1)
@@ -105,17 +105,28 @@ class ClientGraph:
 
 
 def client_graph(instance: Instance) -> ClientGraph:
-    """Compute the graph of an instance."""
+    """Build the graph of an instance.
+
+    Parameters
+    ----------
+    instance
+        The instance.
+
+    Returns
+    -------
+    ClientGraph
+        The graph.
+    """
     members = instance.members
     subscribes = (instance.member_role & SUBSCRIBES) > 0
     publishes = (instance.member_role & PUBLISHES) > 0
     subscribers = np.bincount(members.owner()[subscribes], minlength=instance.n_topics)
-    first, second, there, back = _pairs(members.start, members.item, publishes, subscribes, subscribers)
-    first, second, there, back = _merged(first, second, there, back, instance.n_clients)
+    pairs = _pairs(members.start, members.item, publishes, subscribes, subscribers)
+    first, second, forward, backward = _merged(*pairs, instance.n_clients)
 
-    spools = (instance.publishers.sizes > 0) & (instance.spool > 0)
-    index = np.cumsum(spools) - 1
-    entry = ((instance.topic_role & PUBLISHES) > 0) & spools[instance.topics.item]
+    loading = (instance.publishers.sizes > 0) & (instance.spool > 0)
+    index = np.cumsum(loading) - 1
+    entry = ((instance.topic_role & PUBLISHES) > 0) & loading[instance.topics.item]
     topic_start = offsets(np.bincount(instance.topics.owner()[entry], minlength=instance.n_clients))
 
     every_client, every_server = np.arange(instance.n_clients), np.arange(instance.n_servers)
@@ -123,15 +134,15 @@ def client_graph(instance: Instance) -> ClientGraph:
     return ClientGraph(
         first=first,
         second=second,
-        there=there,
-        back=back,
-        own=np.ascontiguousarray(instance.client_weight[:, None] * delay),
+        forward=forward,
+        backward=backward,
+        distance_cost=np.ascontiguousarray(instance.client_weight[:, None] * delay),
         detour=2 * instance.cloud_delay * instance.client_publications.astype(np.float64),
         demand=np.asarray(instance.client_demand),
         topic_start=topic_start,
         topic=index[instance.topics.item[entry]].astype(np.int32),
-        spool=np.asarray(instance.spool[spools]),
-        loading=np.flatnonzero(spools).astype(np.int32),
+        spool=np.asarray(instance.spool[loading]),
+        loading=np.flatnonzero(loading).astype(np.int32),
         storage_capacity=np.asarray(instance.storage_capacity),
         compute_capacity=np.asarray(instance.compute_capacity),
         server_delay=np.ascontiguousarray(instance.server_delay),
@@ -146,43 +157,43 @@ def _pairs(
     subscribes: Mask,
     subscribers: OffsetArray,
 ) -> tuple[IntArray, IntArray, FloatArray, FloatArray]:
-    """List the pairs within each topic, smaller client first, with what each sends to the other."""
-    room = 0
+    """List the pairs within each topic, smaller client first, with the weight that each sends to the other."""
+    capacity = 0
     for n in range(len(start) - 1):
         size = start[n + 1] - start[n]
-        room += size * (size - 1) // 2
-    first, second = np.empty(room, np.int32), np.empty(room, np.int32)
-    there, back = np.empty(room), np.empty(room)
+        capacity += size * (size - 1) // 2
+    first, second = np.empty(capacity, np.int32), np.empty(capacity, np.int32)
+    forward, backward = np.empty(capacity), np.empty(capacity)
     count = 0
     for n in range(len(start) - 1):
         for e in range(start[n], start[n + 1]):
-            reached = subscribers[n] - subscribes[e]
-            sends = 1.0 / reached if publishes[e] and reached else 0.0
+            receivers = subscribers[n] - subscribes[e]
+            weight = 1.0 / receivers if publishes[e] and receivers else 0.0
             for g in range(start[n], e):
-                other_reached = subscribers[n] - subscribes[g]
-                other_sends = 1.0 / other_reached if publishes[g] and other_reached else 0.0
-                out = sends if subscribes[g] else 0.0
-                home = other_sends if subscribes[e] else 0.0
-                if out == 0 and home == 0:
+                other_receivers = subscribers[n] - subscribes[g]
+                other_weight = 1.0 / other_receivers if publishes[g] and other_receivers else 0.0
+                sent = weight if subscribes[g] else 0.0
+                received = other_weight if subscribes[e] else 0.0
+                if sent == 0 and received == 0:
                     continue
                 swap = member[e] > member[g]
                 first[count] = member[g] if swap else member[e]
                 second[count] = member[e] if swap else member[g]
-                there[count] = home if swap else out
-                back[count] = out if swap else home
+                forward[count] = received if swap else sent
+                backward[count] = sent if swap else received
                 count += 1
-    return first[:count], second[:count], there[:count], back[:count]
+    return first[:count], second[:count], forward[:count], backward[:count]
 
 
 def _merged(
-    first: IntArray, second: IntArray, there: FloatArray, back: FloatArray, clients: int
+    first: IntArray, second: IntArray, forward: FloatArray, backward: FloatArray, clients: int
 ) -> tuple[IntArray, IntArray, FloatArray, FloatArray]:
-    """Add up what the same two clients exchange in several topics."""
+    """Add up the weights of pairs that share several topics."""
     key = first.astype(np.int64) * clients + second
     unique, which = np.unique(key, return_inverse=True)
     return (
         (unique // clients).astype(np.int32),
         (unique % clients).astype(np.int32),
-        np.bincount(which, there, len(unique)).astype(np.float64),
-        np.bincount(which, back, len(unique)).astype(np.float64),
+        np.bincount(which, forward, len(unique)).astype(np.float64),
+        np.bincount(which, backward, len(unique)).astype(np.float64),
     )

@@ -1,8 +1,11 @@
-"""The bound that dual variables prove, in floating point; :mod:`formulations.certificates.verification` has it exactly.
+"""The bound that dual variables prove, in floating point.
 
-Messages are given on the *active* labels of each edge's first client. The other messages follow: as much as possible
-goes to the second client, and labels that are not active get the most that takes nothing from active ones. So every
-edge ends with a minimum of 0, and the bound is the sum of the clients' minima. docs/certificates.md says why it is one.
+The verifier computes the same bound exactly (:mod:`formulations.certificates.exact_bound`).
+
+A dual gives messages on the *active* labels of each edge's first client. The other messages follow from these: each
+label of the second client gets the largest message that the pairs allow, and a label that is not active gets the
+largest message that leaves those of the active labels unchanged. So every edge ends with a minimum of 0, and the bound
+is the sum of the clients' minima. docs/certificates.md proves that it is a bound.
 """
 
 from dataclasses import dataclass, replace
@@ -16,27 +19,31 @@ from relocbench.formulations.bounding.relaxation import Labels, Relaxation
 from relocbench.instances.kernels.compiled import compiled
 from relocbench.instances.kernels.ragged import FloatArray, IntArray, OffsetArray, offsets
 
-# Dual variables are whole multiples of these, so that a certificate holds them as they are.
+# Messages and shares are integer multiples of 2^-BITS, so that a certificate stores them without rounding.
 BITS = 16
+# The multipliers of the capacities are integer multiples of 2^-MULTIPLIER_BITS, for the same reason.
 MULTIPLIER_BITS = 40
+# Shares are scaled down by this much, because the sum that they are scaled by is rounded.
+SHARE_ROUNDING = 1e-12
 
 
 @dataclass(frozen=True, eq=False)
 class Dual:
-    """Dual variables.
+    """Dual variables of the relaxation.
 
     Attributes
     ----------
     labels
         The active labels.
     messages
-        For each edge, the active labels of its first client.
+        For each edge, one number for each active label of its first client.
     shares
-        For each client, its loading topics, its active local labels: what it pays of the topic's storage there.
+        For each client, each of its loading topics and each of its active labels: the part of the topic's storage price
+        that the client pays there.
     alpha, beta
-        Multipliers of storage and compute.
+        Multipliers of the storage and compute rows.
     hard
-        The servers where these are for the loads as such, not for the share that is processed.
+        The servers whose rows limit the loads themselves, not only the load that is processed locally.
     """
 
     labels: Labels
@@ -47,35 +54,53 @@ class Dual:
     hard: Mask
 
     @classmethod
-    def nothing(cls, region: Region) -> "Dual":
-        """Return the dual that is 0 everywhere; of a single assignment it proves what that costs."""
+    def zero(cls, region: Region) -> "Dual":
+        """Create the zero dual. On a single assignment its bound equals the cost.
+
+        Parameters
+        ----------
+        region
+            The region whose allowed homes are the active labels.
+
+        Returns
+        -------
+        Dual
+            The zero dual.
+        """
         graph = region.graph
         labels = Labels.of(region.allowed)
-        none = np.zeros(graph.n_servers)
+        zeros = np.zeros(graph.n_servers)
         return cls(
             labels,
             np.zeros(labels.sizes[graph.first].sum()),
             np.zeros(labels.sizes[graph.topic_owner].sum()),
-            none,
-            none,
+            zeros,
+            zeros,
             np.zeros(graph.n_servers, np.bool_),
         )
 
-    def free(self) -> "Dual":
-        """Return the same with nothing charged for loads."""
+    def without_capacities(self) -> "Dual":
+        """Set the multipliers of the capacities to 0.
+
+        Returns
+        -------
+        Dual
+            The same messages, without any charge for loads.
+        """
         return replace(self, shares=0 * self.shares, alpha=0 * self.alpha, beta=0 * self.beta)
 
 
 @dataclass(frozen=True, eq=False)
 class Bound:
-    """What a dual proves.
+    """The bound that a dual proves for a region.
 
     Attributes
     ----------
     value
-        No assignment of the region costs less.
+        A lower bound on the cost of every assignment of the region.
     cost
-        What each home of a client costs after messages (``M×L``, infinite where not allowed).
+        The cost of each home of a client with its messages (``M×L``, infinite where not allowed). The difference to the
+        client's minimum is the reduced cost.
     """
 
     value: float
@@ -83,10 +108,21 @@ class Bound:
 
 
 def dual_of(relaxation: Relaxation) -> Dual:
-    """Take the dual variables of a relaxation, rounded, with shares that fit the multipliers."""
-    graph, labels, moving = relaxation.graph, relaxation.labels, relaxation.moving
+    """Take the dual variables of a relaxation, rounded, with shares that fit the multipliers.
+
+    Parameters
+    ----------
+    relaxation
+        The relaxation, after any number of iterations.
+
+    Returns
+    -------
+    Dual
+        Dual variables that a certificate can store.
+    """
+    graph, labels, variables = relaxation.graph, relaxation.labels, relaxation.variables
     alpha, beta = (_rounded(values, MULTIPLIER_BITS) for values in (relaxation.alpha, relaxation.beta))
-    shares = moving.share.copy()
+    shares = variables.share.copy()
     _fit_shares(
         shares,
         graph.topic_start,
@@ -97,45 +133,68 @@ def dual_of(relaxation: Relaxation) -> Dual:
         alpha,
         2.0**BITS,
     )
-    messages = moving.out.copy()
-    _settle_messages(messages, relaxation.fixed.out_start)
+    messages = variables.message_first.copy()
+    _normalise_messages(messages, relaxation.problem.message_first_start)
     return Dual(labels, _rounded(messages, BITS), shares, alpha, beta, relaxation.region.hard)
 
 
 def bound_of(dual: Dual, region: Region) -> Bound:
-    """Compute what a dual proves of all assignments of a region."""
+    """Compute the bound that a dual proves for a region.
+
+    Parameters
+    ----------
+    dual, region
+        The dual and the region; the dual may come from another region of the same graph.
+
+    Returns
+    -------
+    Bound
+        The bound and the costs of the labels.
+    """
     graph, labels = region.graph, dual.labels
-    limit = np.where(dual.hard, region.least_share, 1.0)
-    paid = region.opened * graph.spool[:, None] * dual.alpha[None, :]
-    constant = paid.sum() - ((dual.alpha * graph.storage_capacity + dual.beta * graph.compute_capacity) / limit).sum()
+    limit = np.where(dual.hard, region.least_theta, 1.0)
+    open_price = region.opened * graph.spool[:, None] * dual.alpha[None, :]
+    constant = (
+        open_price.sum() - ((dual.alpha * graph.storage_capacity + dual.beta * graph.compute_capacity) / limit).sum()
+    )
     charge = dual.beta[None, :] * graph.demand[:, None]
     _add_shares(charge, dual.shares, graph.topic_start, graph.topic, labels.start, labels.server, region.opened)
-    cost = graph.own + _mixed_charge(charge, paid, dual.hard, region)
+    cost = graph.distance_cost + _least_charge(charge, open_price, dual.hard, region)
     cost[~region.allowed] = np.inf
     _add_messages(cost, region.allowed, _edges(dual, region))
     return Bound(float(cost.min(axis=1).sum() + constant), cost)
 
 
 def least_cost_with(dual: Dual, bound: Bound, region: Region) -> FloatArray:
-    """Return for each client and home what an assignment of the region with it costs at least (``M×L``).
+    """Compute a lower bound for each client and home on the assignments of the region that use this home.
 
-    A client takes its neighbours along: their labels may differ from the best, but what that and the edges to them cost
-    is counted.
+    To the bound are added the reduced cost of the home and, for each neighbour, the least sum of the neighbour's
+    reduced cost and the slack of the edge to it.
+
+    Parameters
+    ----------
+    dual, bound, region
+        The dual, its bound, and the region.
+
+    Returns
+    -------
+    FloatArray
+        The bounds (``M×L``).
     """
-    extra = bound.cost - bound.cost.min(axis=1, keepdims=True)
-    star = extra.copy()
-    _add_neighbours(star, extra, region.allowed, _edges(dual, region))
+    reduced_cost = bound.cost - bound.cost.min(axis=1, keepdims=True)
+    star = reduced_cost.copy()
+    _add_neighbours(star, reduced_cost, region.allowed, _edges(dual, region))
     least: FloatArray = bound.value + star
     return least
 
 
 class _Edges(NamedTuple):
-    """What the kernels read of the edges: their ends, what these send, and the messages given."""
+    """The edges as the kernels read them: their clients, weights, labels and given messages."""
 
     first: IntArray
     second: IntArray
-    there: FloatArray
-    back: FloatArray
+    forward: FloatArray
+    backward: FloatArray
     delay: FloatArray
     label_start: OffsetArray
     server: IntArray
@@ -148,8 +207,8 @@ def _edges(dual: Dual, region: Region) -> _Edges:
     return _Edges(
         graph.first,
         graph.second,
-        graph.there,
-        graph.back,
+        graph.forward,
+        graph.backward,
         graph.server_delay,
         labels.start,
         labels.server,
@@ -163,23 +222,25 @@ def _rounded(values: FloatArray, bits: int) -> FloatArray:
     return rounded
 
 
-def _mixed_charge(charge: FloatArray, paid: FloatArray, hard: Mask, region: Region) -> FloatArray:
-    """Return what a client pays at a server for capacity and delegation, at the least, whatever ``θ`` is there."""
+def _least_charge(charge: FloatArray, open_price: FloatArray, hard: Mask, region: Region) -> FloatArray:
+    """Return the least charge of a client at a server for capacity and delegation, over the range of ``θ``."""
     graph = region.graph
-    instead = region.delegation_cost
-    if paid[:, ~hard].any():
-        # One of an open topic's publishers carries what is paid for it once and for all; which, nobody knows.
-        instead = instead.copy()
-        np.subtract.at(instead, graph.topic_owner, (paid * ~hard)[graph.topic])
-    shares = region.least_share[None, :], np.where(region.least_share < 1, region.largest_share, 1.0)
-    ends = [np.where(hard, charge, share * charge) + (1 - share) * instead for share in shares]
+    delegated = region.delegation_cost
+    if open_price[:, ~hard].any():
+        # The price of an open topic is a constant of the bound. Its delegated part is subtracted at one publisher;
+        # which one is not known, so it is subtracted at all of them.
+        delegated = delegated.copy()
+        np.subtract.at(delegated, graph.topic_owner, (open_price * ~hard)[graph.topic])
+    # The charge is linear in θ, so it is least at an end of the range.
+    thetas = region.least_theta[None, :], np.where(region.least_theta < 1, region.largest_theta, 1.0)
+    ends = [np.where(hard, charge, theta * charge) + (1 - theta) * delegated for theta in thetas]
     least: FloatArray = np.minimum(*ends)
     return least
 
 
 @compiled
-def _settle_messages(messages: FloatArray, start: OffsetArray) -> None:
-    """Make the first message of every edge 0; only differences matter, and zeros take no room in a file."""
+def _normalise_messages(messages: FloatArray, start: OffsetArray) -> None:
+    """Make the first message of every edge 0; only differences matter, and zeros compress well in a file."""
     for e in range(len(start) - 1):
         base = messages[start[e]]
         for a in range(start[e], start[e + 1]):
@@ -197,20 +258,19 @@ def _fit_shares(
     alpha: FloatArray,
     unit: float,
 ) -> None:
-    """Scale the shares of each topic on each server so that they add up to what there is to share, and round down."""
+    """Scale the shares of each topic on each server so that they sum to its price ``α_l·u_n``, and round them down."""
     total = np.zeros((len(spool), len(alpha)))
-    for again in range(2):
+    for scaling in range(2):
         at = 0
         for m in range(len(label_start) - 1):
             for q in range(topic_start[m], topic_start[m + 1]):
                 for a in range(label_start[m], label_start[m + 1]):
                     n, l = topic[q], server[a]
-                    if again == 0:
+                    if scaling == 0:
                         total[n, l] += shares[at]
                     elif total[n, l] > 0:
-                        # A little less, as the sum was rounded.
-                        exact = shares[at] * (alpha[l] * spool[n] / total[n, l]) * (1 - 1e-12)
-                        shares[at] = np.floor(exact * unit) / unit
+                        scaled = shares[at] * (alpha[l] * spool[n] / total[n, l]) * (1 - SHARE_ROUNDING)
+                        shares[at] = np.floor(scaled * unit) / unit
                     at += 1
 
 
@@ -224,6 +284,7 @@ def _add_shares(
     server: IntArray,
     opened: Mask,
 ) -> None:
+    """Add the shares of the topics that are not known to be open."""
     at = 0
     for m in range(len(label_start) - 1):
         for q in range(topic_start[m], topic_start[m + 1]):
@@ -234,42 +295,51 @@ def _add_shares(
 
 
 class _Edge(NamedTuple):
-    """One edge with the messages to all labels that are allowed."""
+    """One edge with the messages to all allowed labels.
 
-    out: FloatArray  # per server, to the first client
-    home: FloatArray  # and to the second
-    rows: IntArray  # the servers that are allowed, of the first client
-    columns: IntArray  # and of the second
+    Attributes
+    ----------
+    to_first, to_second
+        The messages to the first and to the second client, per server.
+    rows, columns
+        The allowed servers of the first and of the second client, active ones first.
+    """
+
+    to_first: FloatArray
+    to_second: FloatArray
+    rows: IntArray
+    columns: IntArray
 
 
 @compiled
 def _pair_cost(g: _Edges, e: int, p: int, q: int) -> float:
-    cost: float = g.there[e] * g.delay[p, q] + g.back[e] * g.delay[q, p]
+    cost: float = g.forward[e] * g.delay[p, q] + g.backward[e] * g.delay[q, p]
     return cost
 
 
 @compiled
 def _completed(g: _Edges, e: int, allowed: Mask, edge: _Edge) -> _Edge:
-    """Fill in the messages of an edge; active labels come first in the lists of those allowed.
+    """Compute all messages of an edge from the given ones.
 
-    Active labels that are not allowed are passed over; where no other is left, all allowed ones count as active.
+    Active labels that are not allowed are ignored. A client without any other active label has all its allowed labels
+    active.
     """
     i, j = g.first[e], g.second[e]
-    servers = len(edge.out)
-    out, home, rows, columns = edge.out, edge.home, edge.rows, edge.columns
-    out[:] = np.inf
-    home[:] = np.inf
+    servers = len(edge.to_first)
+    to_first, to_second, rows, columns = edge.to_first, edge.to_second, edge.rows, edge.columns
+    to_first[:] = np.inf
+    to_second[:] = np.inf
     active_i = 0
     for a in range(g.label_start[i], g.label_start[i + 1]):
         p = g.server[a]
         if allowed[i, p]:
-            out[p] = g.messages[g.message_start[e] + a - g.label_start[i]]
+            to_first[p] = g.messages[g.message_start[e] + a - g.label_start[i]]
             rows[active_i] = p
             active_i += 1
     if active_i == 0:
         for p in range(servers):
             if allowed[i, p]:
-                out[p] = 0.0
+                to_first[p] = 0.0
                 rows[active_i] = p
                 active_i += 1
     active_j = 0
@@ -284,57 +354,57 @@ def _completed(g: _Edges, e: int, allowed: Mask, edge: _Edge) -> _Edge:
                 active_j += 1
     for q in columns[:active_j]:
         for p in rows[:active_i]:
-            home[q] = min(home[q], _pair_cost(g, e, p, q) - out[p])
+            to_second[q] = min(to_second[q], _pair_cost(g, e, p, q) - to_first[p])
     count_i = active_i
     for p in range(servers):
-        if allowed[i, p] and out[p] == np.inf:
+        if allowed[i, p] and to_first[p] == np.inf:
             for b in range(active_j):
                 q = columns[b]
-                out[p] = min(out[p], _pair_cost(g, e, p, q) - home[q])
+                to_first[p] = min(to_first[p], _pair_cost(g, e, p, q) - to_second[q])
             rows[count_i] = p
             count_i += 1
     count_j = active_j
     for q in range(servers):
-        if allowed[j, q] and home[q] == np.inf:
+        if allowed[j, q] and to_second[q] == np.inf:
             for a in range(count_i):
                 p = rows[a]
-                home[q] = min(home[q], _pair_cost(g, e, p, q) - out[p])
+                to_second[q] = min(to_second[q], _pair_cost(g, e, p, q) - to_first[p])
             columns[count_j] = q
             count_j += 1
-    return _Edge(out, home, rows[:count_i], columns[:count_j])
+    return _Edge(to_first, to_second, rows[:count_i], columns[:count_j])
 
 
 @compiled
-def _room_for_an_edge(servers: int) -> _Edge:
+def _new_edge(servers: int) -> _Edge:
     return _Edge(np.empty(servers), np.empty(servers), np.empty(servers, np.int32), np.empty(servers, np.int32))
 
 
 @compiled
 def _add_messages(cost: FloatArray, allowed: Mask, g: _Edges) -> None:
-    """Add to each client's labels what its edges say."""
-    room = _room_for_an_edge(cost.shape[1])
+    """Add the messages of all edges to the costs of the labels."""
+    memory = _new_edge(cost.shape[1])
     for e in range(len(g.first)):
-        edge = _completed(g, e, allowed, room)
+        edge = _completed(g, e, allowed, memory)
         for p in edge.rows:
-            cost[g.first[e], p] += edge.out[p]
+            cost[g.first[e], p] += edge.to_first[p]
         for q in edge.columns:
-            cost[g.second[e], q] += edge.home[q]
+            cost[g.second[e], q] += edge.to_second[q]
 
 
 @compiled
-def _add_neighbours(star: FloatArray, extra: FloatArray, allowed: Mask, g: _Edges) -> None:
-    """Add to each label what the edges to the neighbours and the neighbours themselves cost at least."""
-    room = _room_for_an_edge(star.shape[1])
+def _add_neighbours(star: FloatArray, reduced_cost: FloatArray, allowed: Mask, g: _Edges) -> None:
+    """Add to each label, for each edge, the least sum of the edge's slack and the neighbour's reduced cost."""
+    memory = _new_edge(star.shape[1])
     for e in range(len(g.first)):
         i, j = g.first[e], g.second[e]
-        edge = _completed(g, e, allowed, room)
+        edge = _completed(g, e, allowed, memory)
         for p in edge.rows:
             least = np.inf
             for q in edge.columns:
-                least = min(least, _pair_cost(g, e, p, q) - edge.out[p] - edge.home[q] + extra[j, q])
+                least = min(least, _pair_cost(g, e, p, q) - edge.to_first[p] - edge.to_second[q] + reduced_cost[j, q])
             star[i, p] += least
         for q in edge.columns:
             least = np.inf
             for p in edge.rows:
-                least = min(least, _pair_cost(g, e, p, q) - edge.out[p] - edge.home[q] + extra[i, p])
+                least = min(least, _pair_cost(g, e, p, q) - edge.to_first[p] - edge.to_second[q] + reduced_cost[i, p])
             star[j, q] += least

@@ -1,7 +1,8 @@
-"""The steps of the primal-dual gradient method on the relaxation, compiled.
+"""The primal-dual hybrid gradient method (PDHG) on the relaxation: the compiled iterations.
 
-Each step moves the shares ``x``, ``z``, ``y`` against the gradient of the Lagrangian and then the dual variables by how
-far the rows are violated, both scaled by row and column (Pock and Chambolle, 2011).
+Each iteration moves the primal variables ``x``, ``z``, ``y`` along the negative gradient of the Lagrangian and projects
+them. It then moves the dual variables by the violation of their rows at the extrapolated primal point
+``2·new - old``. Step sizes differ by row and column (Pock and Chambolle, 2011).
 """
 
 from typing import NamedTuple
@@ -14,237 +15,329 @@ from relocbench.instances.kernels.ragged import FloatArray, IntArray, OffsetArra
 
 SingleArray = npt.NDArray[np.float32]
 
+# When a client's shares of the labels kept by a warm start sum to less than this, it starts from equal shares.
+LEAST_SHARE = 1e-9
 
-class Fixed(NamedTuple):
-    """What the kernels read: the graph and where the labels and pairs of labels lie."""
+
+class PdhgProblem(NamedTuple):
+    """The relaxation as the kernels read it.
+
+    Attributes
+    ----------
+    first, second
+        The two clients of each edge.
+    incident_start, incident
+        The edges of client ``m`` are ``incident[incident_start[m]:incident_start[m+1]]``.
+    label_start, server
+        The labels of client ``m`` are ``server[label_start[m]:label_start[m+1]]``.
+    message_first_start, message_second_start
+        Where the messages of an edge to its first and to its second client begin.
+    pair_start, pair_cost
+        Where the pairs of labels of an edge begin, and their costs.
+    unary
+        The cost of each label, without multipliers.
+    topic_start, topic
+        The loading topics that client ``m`` publishes to are ``topic[topic_start[m]:topic_start[m+1]]``.
+    share_start
+        Where the shares of each entry of ``topic`` begin.
+    storage_row, compute_row
+        The scaled coefficients: of each topic in every storage row, of each client in every compute row.
+    storage_limit, compute_limit
+        The scaled right-hand sides, per server.
+    most_alpha, most_beta
+        Upper bounds on the multipliers; larger ones cannot improve the bound.
+    y_least, y_most
+        Bounds on ``y``.
+    step_x, step_y, step_alpha, step_beta
+        Step sizes. ``step_alpha`` is 0 if no topic loads a server.
+    """
 
     first: IntArray
     second: IntArray
-    near_start: OffsetArray  # the edges of a client: near[near_start[m]:near_start[m+1]]
-    near: IntArray
+    incident_start: OffsetArray
+    incident: IntArray
     label_start: OffsetArray
     server: IntArray
-    out_start: OffsetArray  # of an edge's messages to its first client
-    home_start: OffsetArray  # and to its second
+    message_first_start: OffsetArray
+    message_second_start: OffsetArray
     pair_start: OffsetArray
     pair_cost: SingleArray
-    unary: FloatArray  # per label, without multipliers
+    unary: FloatArray
     topic_start: OffsetArray
     topic: IntArray
     share_start: OffsetArray
-    storage_row: FloatArray  # a topic's entry in every storage row, scaled
-    compute_row: FloatArray  # a client's entry in the compute rows
-    room_storage: FloatArray
-    room_compute: FloatArray
-    most_alpha: FloatArray  # beyond which a multiplier is of no use
+    storage_row: FloatArray
+    compute_row: FloatArray
+    storage_limit: FloatArray
+    compute_limit: FloatArray
+    most_alpha: FloatArray
     most_beta: FloatArray
     y_least: FloatArray
     y_most: FloatArray
     step_x: FloatArray
     step_y: FloatArray
-    step_alpha: float  # 0 where nothing loads
+    step_alpha: float
     step_beta: FloatArray
 
 
-class Moving(NamedTuple):
-    """What the kernels change."""
+class PdhgIterate(NamedTuple):
+    """The current primal and dual variables.
+
+    Attributes
+    ----------
+    x, z, y
+        The primal variables: share of each label, of each pair of labels, of each topic on each server.
+    x_extrapolated, y_extrapolated
+        ``2·new - old`` after the last primal step.
+    message_first, message_second
+        The dual variables of the rows that tie ``z`` to ``x``: the messages of each edge to its first and to its second
+        client.
+    share
+        The dual variables of ``y ≥ x``.
+    alpha, beta
+        The scaled multipliers of the storage and compute rows.
+    """
 
     x: FloatArray
-    ahead: FloatArray  # 2·x - the x before
+    x_extrapolated: FloatArray
     z: SingleArray
     y: FloatArray
-    y_ahead: FloatArray
-    out: FloatArray  # messages to the first client of an edge
-    home: FloatArray  # and to its second
+    y_extrapolated: FloatArray
+    message_first: FloatArray
+    message_second: FloatArray
     share: FloatArray
     alpha: FloatArray
     beta: FloatArray
 
 
 @compiled
-def follow(new_f: Fixed, new: Moving, old_f: Fixed, old: Moving) -> None:
-    """Copy what belongs to labels that both have; other labels begin with nothing, and messages that change nothing."""
-    where = np.empty(len(new_f.server), np.int64)  # of each new label among the old ones of its client, or -1
-    for m in range(len(new_f.label_start) - 1):
+def warm_start(problem: PdhgProblem, v: PdhgIterate, old_problem: PdhgProblem, old: PdhgIterate) -> None:
+    """Copy the variables of the labels that two relaxations of the same graph share.
+
+    A new label starts with a share of 0 and with messages that do not change the bound.
+
+    Parameters
+    ----------
+    problem, v
+        The relaxation to start, whose variables are written.
+    old_problem, old
+        The relaxation to copy from.
+    """
+    position = np.empty(len(problem.server), np.int64)  # of each label among the old ones of its client, or -1
+    for m in range(len(problem.label_start) - 1):
         total = 0.0
-        begin, end = new_f.label_start[m], new_f.label_start[m + 1]
-        b, old_end = old_f.label_start[m], old_f.label_start[m + 1]
+        begin, end = problem.label_start[m], problem.label_start[m + 1]
+        b, old_end = old_problem.label_start[m], old_problem.label_start[m + 1]
         for a in range(begin, end):
-            while b < old_end and old_f.server[b] < new_f.server[a]:
+            while b < old_end and old_problem.server[b] < problem.server[a]:
                 b += 1
-            known = b < old_end and old_f.server[b] == new_f.server[a]
-            where[a] = b - old_f.label_start[m] if known else -1
-            new.x[a] = old.x[b] if known else 0.0
-            total += new.x[a]
+            known = b < old_end and old_problem.server[b] == problem.server[a]
+            position[a] = b - old_problem.label_start[m] if known else -1
+            v.x[a] = old.x[b] if known else 0.0
+            total += v.x[a]
         for a in range(begin, end):
-            new.x[a] = new.x[a] / total if total > 1e-9 else 1.0 / (end - begin)
-            new.ahead[a] = new.x[a]
-        for q in range(new_f.topic_start[m], new_f.topic_start[m + 1]):
+            v.x[a] = v.x[a] / total if total > LEAST_SHARE else 1.0 / (end - begin)
+            v.x_extrapolated[a] = v.x[a]
+        for q in range(problem.topic_start[m], problem.topic_start[m + 1]):
             for a in range(end - begin):
-                b = where[begin + a]
-                new.share[new_f.share_start[q] + a] = old.share[old_f.share_start[q] + b] if b >= 0 else 0.0
-    for e in range(len(new_f.first)):
-        i, j = new_f.first[e], new_f.second[e]
-        i_begin, j_begin = new_f.label_start[i], new_f.label_start[j]
-        rows, columns = new_f.label_start[i + 1] - i_begin, new_f.label_start[j + 1] - j_begin
-        old_columns = old_f.label_start[j + 1] - old_f.label_start[j]
-        out_at, home_at, at = new_f.out_start[e], new_f.home_start[e], new_f.pair_start[e]
-        for b in range(columns):
-            if where[j_begin + b] >= 0:
-                new.home[home_at + b] = old.home[old_f.home_start[e] + where[j_begin + b]]
-        for a in range(rows):
-            if where[i_begin + a] >= 0:
-                new.out[out_at + a] = old.out[old_f.out_start[e] + where[i_begin + a]]
-            else:
-                least = np.inf
-                for b in range(columns):
-                    if where[j_begin + b] >= 0:
-                        least = min(least, new_f.pair_cost[at + a * columns + b] - new.home[home_at + b])
-                new.out[out_at + a] = least if least < np.inf else 0.0
-        for b in range(columns):
-            if where[j_begin + b] < 0:
-                least = np.inf
-                for a in range(rows):
-                    least = min(least, new_f.pair_cost[at + a * columns + b] - new.out[out_at + a])
-                new.home[home_at + b] = least
-        for a in range(rows):
+                b = position[begin + a]
+                v.share[problem.share_start[q] + a] = old.share[old_problem.share_start[q] + b] if b >= 0 else 0.0
+    for e in range(len(problem.first)):
+        _warm_start_edge(problem, v, old_problem, old, position, e)
+
+
+@compiled
+def _warm_start_edge(
+    problem: PdhgProblem, v: PdhgIterate, old_problem: PdhgProblem, old: PdhgIterate, position: OffsetArray, e: int
+) -> None:
+    """Copy the messages and pairs of an edge; the messages of new labels are the largest that the pairs allow."""
+    i, j = problem.first[e], problem.second[e]
+    i_begin, j_begin = problem.label_start[i], problem.label_start[j]
+    rows, columns = problem.label_start[i + 1] - i_begin, problem.label_start[j + 1] - j_begin
+    old_columns = old_problem.label_start[j + 1] - old_problem.label_start[j]
+    first_at, second_at = problem.message_first_start[e], problem.message_second_start[e]
+    pair_at = problem.pair_start[e]
+    for b in range(columns):
+        if position[j_begin + b] >= 0:
+            v.message_second[second_at + b] = old.message_second[
+                old_problem.message_second_start[e] + position[j_begin + b]
+            ]
+    for a in range(rows):
+        if position[i_begin + a] >= 0:
+            v.message_first[first_at + a] = old.message_first[
+                old_problem.message_first_start[e] + position[i_begin + a]
+            ]
+        else:
+            least = np.inf
             for b in range(columns):
-                if where[i_begin + a] >= 0 and where[j_begin + b] >= 0:
-                    old_at = old_f.pair_start[e] + where[i_begin + a] * old_columns + where[j_begin + b]
-                    new.z[at + a * columns + b] = old.z[old_at]
-                else:
-                    new.z[at + a * columns + b] = 0.0
-
-
-@compiled
-def iterate(f: Fixed, v: Moving, weight: float, times: int) -> None:
-    """Make some steps; the weight says how large dual ones are against primal ones."""
-    for _ in range(times):
-        _node_step(f, v, weight)
-        _edge_step(f, v, weight)
-        _row_step(f, v, weight)
-
-
-@compiled
-def _node_step(f: Fixed, v: Moving, weight: float) -> None:
-    """Move ``x`` against its gradient, within the shares that add up to 1, and ``y``."""
-    clients, servers = len(f.label_start) - 1, v.alpha.shape[0]
-    slope = np.empty(servers)
-    sorted_slope = np.empty(servers)
-    for m in range(clients):
-        begin = f.label_start[m]
-        size = f.label_start[m + 1] - begin
-        for a in range(size):
-            slope[a] = f.unary[begin + a]
-        for a in range(size):
-            l = f.server[begin + a]
-            slope[a] += v.beta[l] * f.compute_row[m]
-        for q in range(f.topic_start[m], f.topic_start[m + 1]):
-            at = f.share_start[q]
-            for a in range(size):
-                slope[a] += v.share[at + a]
-        for g in range(f.near_start[m], f.near_start[m + 1]):
-            e = f.near[g]
-            if f.first[e] == m:
-                at = f.out_start[e]
-                for a in range(size):
-                    slope[a] += v.out[at + a]
+                if position[j_begin + b] >= 0:
+                    least = min(least, problem.pair_cost[pair_at + a * columns + b] - v.message_second[second_at + b])
+            v.message_first[first_at + a] = least if least < np.inf else 0.0
+    for b in range(columns):
+        if position[j_begin + b] < 0:
+            least = np.inf
+            for a in range(rows):
+                least = min(least, problem.pair_cost[pair_at + a * columns + b] - v.message_first[first_at + a])
+            v.message_second[second_at + b] = least
+    for a in range(rows):
+        for b in range(columns):
+            if position[i_begin + a] >= 0 and position[j_begin + b] >= 0:
+                old_at = old_problem.pair_start[e] + position[i_begin + a] * old_columns + position[j_begin + b]
+                v.z[pair_at + a * columns + b] = old.z[old_at]
             else:
-                at = f.home_start[e]
-                for a in range(size):
-                    slope[a] += v.home[at + a]
-        step = f.step_x[m] / weight
+                v.z[pair_at + a * columns + b] = 0.0
+
+
+@compiled
+def iterate(problem: PdhgProblem, v: PdhgIterate, primal_weight: float, times: int) -> None:
+    """Run some iterations.
+
+    Parameters
+    ----------
+    problem
+        The relaxation.
+    v
+        The variables, which are changed.
+    primal_weight
+        The ratio of dual to primal step sizes.
+    times
+        The number of iterations.
+    """
+    for _ in range(times):
+        _step_shares(problem, v, primal_weight)
+        _step_topics(problem, v, primal_weight)
+        _step_edges(problem, v, primal_weight)
+        _step_capacities(problem, v, primal_weight)
+
+
+@compiled
+def _step_shares(problem: PdhgProblem, v: PdhgIterate, primal_weight: float) -> None:
+    """Primal step of ``x``, projected onto the simplex of each client."""
+    clients, servers = len(problem.label_start) - 1, v.alpha.shape[0]
+    point = np.empty(servers)  # first the gradient, then the point to project
+    falling = np.empty(servers)
+    for m in range(clients):
+        begin = problem.label_start[m]
+        size = problem.label_start[m + 1] - begin
         for a in range(size):
-            slope[a] = v.x[begin + a] - step * slope[a]
-            # Insertion sort, falling: there are few labels.
+            point[a] = problem.unary[begin + a]
+        for a in range(size):
+            l = problem.server[begin + a]
+            point[a] += v.beta[l] * problem.compute_row[m]
+        for q in range(problem.topic_start[m], problem.topic_start[m + 1]):
+            at = problem.share_start[q]
+            for a in range(size):
+                point[a] += v.share[at + a]
+        for g in range(problem.incident_start[m], problem.incident_start[m + 1]):
+            e = problem.incident[g]
+            if problem.first[e] == m:
+                at = problem.message_first_start[e]
+                for a in range(size):
+                    point[a] += v.message_first[at + a]
+            else:
+                at = problem.message_second_start[e]
+                for a in range(size):
+                    point[a] += v.message_second[at + a]
+        step = problem.step_x[m] / primal_weight
+        for a in range(size):
+            point[a] = v.x[begin + a] - step * point[a]
+            # Insertion sort, because there are few labels.
             b = a
-            while b > 0 and sorted_slope[b - 1] < slope[a]:
-                sorted_slope[b] = sorted_slope[b - 1]
+            while b > 0 and falling[b - 1] < point[a]:
+                falling[b] = falling[b - 1]
                 b -= 1
-            sorted_slope[b] = slope[a]
+            falling[b] = point[a]
+        # Projection onto the simplex: subtract the level at which the positive parts add up to 1.
         total, level = 0.0, 0.0
         for a in range(size):
-            total += sorted_slope[a]
-            if sorted_slope[a] * (a + 1) > total - 1:
+            total += falling[a]
+            if falling[a] * (a + 1) > total - 1:
                 level = (total - 1) / (a + 1)
         for a in range(size):
-            new = max(0.0, slope[a] - level)
-            v.ahead[begin + a] = 2 * new - v.x[begin + a]
+            new = max(0.0, point[a] - level)
+            v.x_extrapolated[begin + a] = 2 * new - v.x[begin + a]
             v.x[begin + a] = new
 
-    topics = v.y.shape[0]
+
+@compiled
+def _step_topics(problem: PdhgProblem, v: PdhgIterate, primal_weight: float) -> None:
+    """Primal step of ``y``, within its bounds."""
+    clients, topics, servers = len(problem.label_start) - 1, v.y.shape[0], v.alpha.shape[0]
+    gradient = v.y_extrapolated  # overwritten below
     for n in range(topics):
         for l in range(servers):
-            v.y_ahead[n, l] = v.alpha[l] * f.storage_row[n]
+            gradient[n, l] = v.alpha[l] * problem.storage_row[n]
     for m in range(clients):
-        for q in range(f.topic_start[m], f.topic_start[m + 1]):
-            n, at = f.topic[q], f.share_start[q]
-            for a in range(f.label_start[m + 1] - f.label_start[m]):
-                v.y_ahead[n, f.server[f.label_start[m] + a]] -= v.share[at + a]
+        for q in range(problem.topic_start[m], problem.topic_start[m + 1]):
+            n, at = problem.topic[q], problem.share_start[q]
+            for a in range(problem.label_start[m + 1] - problem.label_start[m]):
+                gradient[n, problem.server[problem.label_start[m] + a]] -= v.share[at + a]
     for n in range(topics):
         for l in range(servers):
-            new = v.y[n, l] - f.step_y[n] / weight * v.y_ahead[n, l]
-            new = min(f.y_most[n, l], max(f.y_least[n, l], new))
-            v.y_ahead[n, l] = 2 * new - v.y[n, l]
+            new = v.y[n, l] - problem.step_y[n] / primal_weight * gradient[n, l]
+            new = min(problem.y_most[n, l], max(problem.y_least[n, l], new))
+            v.y_extrapolated[n, l] = 2 * new - v.y[n, l]
             v.y[n, l] = new
 
 
 @compiled
-def _edge_step(f: Fixed, v: Moving, weight: float) -> None:
-    """Move ``z`` against its gradient, then the messages towards agreement with ``x``."""
+def _step_edges(problem: PdhgProblem, v: PdhgIterate, primal_weight: float) -> None:
+    """Primal step of ``z``, then dual step of the messages by the violation of ``Σ z = x``."""
     servers = v.alpha.shape[0]
-    column = np.empty(servers, np.float32)
-    home = np.empty(servers, np.float32)
-    step = np.float32(0.5 / weight)
+    column_sum = np.empty(servers, np.float32)
+    to_second = np.empty(servers, np.float32)
+    step = np.float32(0.5 / primal_weight)
     zero = np.float32(0.0)
-    for e in range(len(f.first)):
-        i, j = f.first[e], f.second[e]
-        rows = f.label_start[i + 1] - f.label_start[i]
-        columns = f.label_start[j + 1] - f.label_start[j]
-        out_at, home_at, at = f.out_start[e], f.home_start[e], f.pair_start[e]
+    for e in range(len(problem.first)):
+        i, j = problem.first[e], problem.second[e]
+        rows = problem.label_start[i + 1] - problem.label_start[i]
+        columns = problem.label_start[j + 1] - problem.label_start[j]
+        first_at, second_at = problem.message_first_start[e], problem.message_second_start[e]
+        at = problem.pair_start[e]
         for b in range(columns):
-            home[b] = v.home[home_at + b]
-            column[b] = zero
-        row_step = weight / (1 + columns)
+            to_second[b] = v.message_second[second_at + b]
+            column_sum[b] = zero
+        row_step = primal_weight / (1 + columns)
         for a in range(rows):
-            message = np.float32(v.out[out_at + a])
-            total = zero
+            to_first = np.float32(v.message_first[first_at + a])
+            row_sum = zero
             for b in range(columns):
                 old = v.z[at + b]
-                new = max(zero, old - step * (f.pair_cost[at + b] - message - home[b]))
+                new = max(zero, old - step * (problem.pair_cost[at + b] - to_first - to_second[b]))
                 v.z[at + b] = new
-                forward = new + new - old
-                total += forward
-                column[b] += forward
+                extrapolated = new + new - old
+                row_sum += extrapolated
+                column_sum[b] += extrapolated
             at += columns
-            v.out[out_at + a] += row_step * (v.ahead[f.label_start[i] + a] - total)
-        column_step = weight / (1 + rows)
+            v.message_first[first_at + a] += row_step * (v.x_extrapolated[problem.label_start[i] + a] - row_sum)
+        column_step = primal_weight / (1 + rows)
         for b in range(columns):
-            v.home[home_at + b] += column_step * (v.ahead[f.label_start[j] + b] - column[b])
+            violation = v.x_extrapolated[problem.label_start[j] + b] - column_sum[b]
+            v.message_second[second_at + b] += column_step * violation
 
 
 @compiled
-def _row_step(f: Fixed, v: Moving, weight: float) -> None:
-    """Move shares and multipliers of capacities by how far their rows are violated."""
-    clients, servers = len(f.label_start) - 1, v.alpha.shape[0]
-    used = np.zeros(servers)
-    computed = np.zeros(servers)
+def _step_capacities(problem: PdhgProblem, v: PdhgIterate, primal_weight: float) -> None:
+    """Dual step of the shares and of the multipliers of the capacities, by the violation of their rows."""
+    clients, servers = len(problem.label_start) - 1, v.alpha.shape[0]
+    storage_load = np.zeros(servers)
+    compute_load = np.zeros(servers)
     for m in range(clients):
-        begin = f.label_start[m]
-        size = f.label_start[m + 1] - begin
-        for q in range(f.topic_start[m], f.topic_start[m + 1]):
-            n, at = f.topic[q], f.share_start[q]
+        begin = problem.label_start[m]
+        size = problem.label_start[m + 1] - begin
+        for q in range(problem.topic_start[m], problem.topic_start[m + 1]):
+            n, at = problem.topic[q], problem.share_start[q]
             for a in range(size):
-                excess = v.ahead[begin + a] - v.y_ahead[n, f.server[begin + a]]
-                v.share[at + a] = max(0.0, v.share[at + a] + 0.5 * weight * excess)
+                violation = v.x_extrapolated[begin + a] - v.y_extrapolated[n, problem.server[begin + a]]
+                v.share[at + a] = max(0.0, v.share[at + a] + 0.5 * primal_weight * violation)
         for a in range(size):
-            l = f.server[begin + a]
-            computed[l] += f.compute_row[m] * v.ahead[begin + a]
+            l = problem.server[begin + a]
+            compute_load[l] += problem.compute_row[m] * v.x_extrapolated[begin + a]
     for n in range(v.y.shape[0]):
         for l in range(servers):
-            used[l] += f.storage_row[n] * v.y_ahead[n, l]
+            storage_load[l] += problem.storage_row[n] * v.y_extrapolated[n, l]
     for l in range(servers):
-        new = v.alpha[l] + weight * f.step_alpha * (used[l] - f.room_storage[l])
-        v.alpha[l] = min(f.most_alpha[l], max(0.0, new))
-        new = v.beta[l] + weight * f.step_beta[l] * (computed[l] - f.room_compute[l])
-        v.beta[l] = min(f.most_beta[l], max(0.0, new))
+        new = v.alpha[l] + primal_weight * problem.step_alpha * (storage_load[l] - problem.storage_limit[l])
+        v.alpha[l] = min(problem.most_alpha[l], max(0.0, new))
+        new = v.beta[l] + primal_weight * problem.step_beta[l] * (compute_load[l] - problem.compute_limit[l])
+        v.beta[l] = min(problem.most_beta[l], max(0.0, new))

@@ -1,4 +1,8 @@
-"""A part of all assignments: homes that are still possible, and topics known to be somewhere."""
+"""Regions of the prover: parts of all assignments, as branch and bound makes them.
+
+A region is given by the allowed homes, the topics known to be open on a server, and a range of ``θ`` for each server.
+The verifier has a region of its own, :mod:`formulations.certificates.region`, in integer arithmetic.
+"""
 
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -9,10 +13,13 @@ from relocbench.formulations.bounding.client_graph import ClientGraph, Mask
 from relocbench.instances.kernels.compiled import compiled
 from relocbench.instances.kernels.ragged import FloatArray, IntArray
 
+# θ is a rounded quotient; only a range that is empty by more than this share excludes a home.
+THETA_ROUNDING = 1e-12
+
 
 @dataclass(frozen=True, eq=False)
 class Region:
-    """All assignments with allowed homes that have the opened topics open.
+    """All assignments with allowed homes, the given topics open, and ``θ`` within its range.
 
     Attributes
     ----------
@@ -21,12 +28,12 @@ class Region:
     allowed
         The homes each client may have (``M×L``).
     opened
-        For each loading topic, the servers known to be home to one of its publishers (``N×L``).
+        For each loading topic, the servers known to be the home of one of its publishers (``N×L``).
     low, high
-        What is known of ``θ``, per server.
+        The range of ``θ``, per server.
     hard
-        The servers whose loads are limited as such, to capacity over the least ``θ``; at the others only the share of
-        the load that is processed there is limited, to the capacity itself.
+        The servers whose loads themselves are limited, to the capacity divided by the least ``θ``. At the other servers
+        only the load that is processed locally is limited, to the capacity.
     """
 
     graph: ClientGraph
@@ -37,32 +44,82 @@ class Region:
     hard: Mask
 
     @classmethod
-    def whole(cls, graph: ClientGraph, hard: bool = False) -> "Region":
-        """Return the region of all assignments."""
+    def root(cls, graph: ClientGraph, hard: bool = False) -> "Region":
+        """Create the region of all assignments.
+
+        Parameters
+        ----------
+        graph
+            The instance.
+        hard
+            Whether the loads themselves are limited wherever ``θ`` cannot be 0.
+
+        Returns
+        -------
+        Region
+            The root region.
+        """
         clients, servers = graph.n_clients, graph.n_servers
         everywhere = np.ones((clients, servers), np.bool_)
         nowhere = np.zeros((len(graph.spool), servers), np.bool_)
         region = cls(graph, everywhere, nowhere, np.zeros(servers), np.ones(servers), np.zeros(servers, np.bool_))
-        return replace(region, hard=region.least_share > 0) if hard else region
+        return replace(region, hard=region.least_theta > 0) if hard else region
 
     @property
     def empty(self) -> bool:
-        """Whether a client has no home left."""
+        """Whether some client has no allowed home."""
         return not bool(self.allowed.any(axis=1).all())
 
-    def limited(self, allowed: Mask) -> "Region":
-        """Return the part with some of the homes."""
+    def restricted(self, allowed: Mask) -> "Region":
+        """Allow only some of the homes.
+
+        Parameters
+        ----------
+        allowed
+            The homes to keep (``M×L``).
+
+        Returns
+        -------
+        Region
+            The part of this region with these homes.
+        """
         return replace(self, allowed=self.allowed & allowed)
 
     def split_client(self, client: int, servers: Mask) -> tuple["Region", "Region"]:
-        """Return the parts where a client's home is one of the given servers, and where it is not."""
+        """Split by the home of a client.
+
+        Parameters
+        ----------
+        client
+            The client.
+        servers
+            The servers of the first part.
+
+        Returns
+        -------
+        tuple of Region
+            The part in which the home is one of the servers, and the part in which it is not.
+        """
         inside, outside = self.allowed.copy(), self.allowed.copy()
         inside[client] &= servers
         outside[client] &= ~servers
         return replace(self, allowed=inside), replace(self, allowed=outside)
 
     def split_topic(self, topic: int, server: int) -> tuple["Region", "Region"]:
-        """Return the parts where no publisher of a topic is at a server, and where one is."""
+        """Split by whether a topic is open on a server.
+
+        Parameters
+        ----------
+        topic
+            The index of a loading topic.
+        server
+            The server.
+
+        Returns
+        -------
+        tuple of Region
+            The part in which no publisher of the topic is at the server, and the part in which one is.
+        """
         publishers = self.graph.publishers[topic]
         without, with_one = self.allowed.copy(), self.allowed
         without[publishers, server] = False
@@ -75,103 +132,123 @@ class Region:
         opened[topic, server] = True
         return replace(self, allowed=without), replace(self, allowed=with_one, opened=opened)
 
-    def split_share(self, server: int, share: float) -> tuple["Region", "Region"]:
-        """Return the parts where a server processes at most a share of its messages, and where at least that."""
+    def split_theta(self, server: int, theta: float) -> tuple["Region", "Region"]:
+        """Split by the ``θ`` of a server.
+
+        Parameters
+        ----------
+        server
+            The server.
+        theta
+            The value at which to split.
+
+        Returns
+        -------
+        tuple of Region
+            The part in which ``θ`` is at most the value, and the part in which it is at least the value.
+        """
         low, high, hard = self.low.copy(), self.high.copy(), self.hard.copy()
-        low[server] = high[server] = share
+        low[server] = high[server] = theta
         hard[server] = True
         return replace(self, high=high), replace(self, low=low, hard=hard)
 
-    def settled(self) -> "Region":
-        """Return the same without homes that nobody can have: at which ``θ`` would be too small."""
+    def propagated(self) -> "Region":
+        """Forbid the homes that the ranges of ``θ`` exclude.
+
+        Returns
+        -------
+        Region
+            The same assignments, with fewer allowed homes.
+        """
         region = self
         while region.low.any() or (region.high < 1).any():
-            impossible = region.allowed & (region.largest_share < region.least_share[None, :] * (1 - 1e-12))
-            if not impossible.any():
+            excluded = region.allowed & (region.largest_theta < region.least_theta[None, :] * (1 - THETA_ROUNDING))
+            if not excluded.any():
                 break
-            region = region.limited(~impossible)
+            region = region.restricted(~excluded)
         return region
 
     @property
     def storage_limit(self) -> FloatArray:
-        """What the storage rows are held to, per server."""
-        return self.graph.storage_capacity / np.where(self.hard, self.least_share, 1.0)
+        """The right-hand sides of the storage rows of the relaxation, per server."""
+        return self.graph.storage_capacity / np.where(self.hard, self.least_theta, 1.0)
 
     @property
     def compute_limit(self) -> FloatArray:
-        """What the compute rows are held to, per server."""
-        return self.graph.compute_capacity / np.where(self.hard, self.least_share, 1.0)
+        """The right-hand sides of the compute rows of the relaxation, per server."""
+        return self.graph.compute_capacity / np.where(self.hard, self.least_theta, 1.0)
 
     @cached_property
     def possible(self) -> Mask:
-        """Which topics may be open on which servers (``N×L``)."""
+        """The topics that may be open on each server (``N×L``)."""
         return self._topics_of(self.allowed)
 
     @cached_property
     def certain(self) -> Mask:
-        """Which topics are open on which servers in every assignment of the region."""
-        return self.opened | self._topics_of(self._settled)
+        """The topics that are open on each server in every assignment of the region (``N×L``)."""
+        return self.opened | self._topics_of(self._fixed_homes)
 
     @property
-    def _settled(self) -> Mask:
-        """The homes that clients have who have no choice (``M×L``)."""
-        settled: Mask = self.allowed & (self.allowed.sum(axis=1) == 1)[:, None]
-        return settled
+    def _fixed_homes(self) -> Mask:
+        """The homes of the clients that have only one (``M×L``)."""
+        fixed: Mask = self.allowed & (self.allowed.sum(axis=1) == 1)[:, None]
+        return fixed
 
     def _topics_of(self, homes: Mask) -> Mask:
+        """Return the topics that have a publisher with one of these homes (``N×L``)."""
         graph = self.graph
         found = np.zeros((len(graph.spool), graph.n_servers), np.bool_)
         np.logical_or.at(found, graph.topic, homes[graph.topic_owner])
         return found
 
     @cached_property
-    def least_share(self) -> FloatArray:
-        """The least that ``θ`` can be, per server."""
+    def least_theta(self) -> FloatArray:
+        """The least possible ``θ``, per server."""
         graph = self.graph
-        stored = (self.possible * graph.spool[:, None]).sum(axis=0)
-        computed = (self.allowed * graph.demand[:, None]).sum(axis=0)
-        return np.maximum(self.low, _share(graph.storage_capacity, stored, graph.compute_capacity, computed))
+        storage_load = (self.possible * graph.spool[:, None]).sum(axis=0)
+        compute_load = (self.allowed * graph.demand[:, None]).sum(axis=0)
+        return np.maximum(self.low, _theta(graph, storage_load, compute_load))
 
     @cached_property
-    def largest_share(self) -> FloatArray:
-        """The largest that ``θ`` can be at a server with a client there (``M×L``)."""
-        graph, settled = self.graph, self._settled
+    def largest_theta(self) -> FloatArray:
+        """The largest possible ``θ`` of a server with a client there (``M×L``)."""
+        graph, fixed = self.graph, self._fixed_homes
         spool = graph.spool[:, None]
-        stored = np.broadcast_to((self.certain * spool).sum(axis=0), self.allowed.shape).copy()
-        np.add.at(stored, graph.topic_owner, (~self.certain * spool)[graph.topic])
-        computed = (settled * graph.demand[:, None]).sum(axis=0) + ~settled * graph.demand[:, None]
-        return np.minimum(self.high[None, :], _share(graph.storage_capacity, stored, graph.compute_capacity, computed))
+        storage_load = np.broadcast_to((self.certain * spool).sum(axis=0), self.allowed.shape).copy()
+        np.add.at(storage_load, graph.topic_owner, (~self.certain * spool)[graph.topic])
+        compute_load = (fixed * graph.demand[:, None]).sum(axis=0) + ~fixed * graph.demand[:, None]
+        return np.minimum(self.high[None, :], _theta(graph, storage_load, compute_load))
 
     @cached_property
     def delegation_cost(self) -> FloatArray:
-        """What delegating everything of a client costs at least, against processing it at a server (``M×L``)."""
+        """A lower bound on the cost of delegating all of a client, minus that of processing it locally (``M×L``)."""
         graph = self.graph
         cost = np.repeat(graph.detour[:, None], graph.n_servers, axis=1)
-        _subtract_sent(cost, self.allowed, graph.server_delay, graph.first, graph.second, graph.there, graph.back)
+        _subtract_largest_message_cost(
+            cost, self.allowed, graph.server_delay, graph.first, graph.second, graph.forward, graph.backward
+        )
         return cost
 
 
-def _share(
-    storage_capacity: FloatArray, stored: FloatArray, compute_capacity: FloatArray, computed: FloatArray
-) -> FloatArray:
-    share = np.ones_like(stored)
-    for room, load in ((storage_capacity, stored), (compute_capacity, computed)):
-        full = np.broadcast_to(room, load.shape) < load
-        share = np.minimum(share, np.divide(room, load, out=np.ones_like(load), where=full))
-    return share
+def _theta(graph: ClientGraph, storage_load: FloatArray, compute_load: FloatArray) -> FloatArray:
+    theta = np.ones_like(storage_load)
+    for capacity, load in ((graph.storage_capacity, storage_load), (graph.compute_capacity, compute_load)):
+        overloaded = np.broadcast_to(capacity, load.shape) < load
+        theta = np.minimum(theta, np.divide(capacity, load, out=np.ones_like(load), where=overloaded))
+    return theta
 
 
 @compiled
-def _subtract_sent(
+def _subtract_largest_message_cost(
     cost: FloatArray,
     allowed: Mask,
     delay: FloatArray,
     first: IntArray,
     second: IntArray,
-    there: FloatArray,
-    back: FloatArray,
+    forward: FloatArray,
+    backward: FloatArray,
 ) -> None:
-    """Subtract the most that a client's messages can cost on their way from a server to the receivers' homes."""
+    """Subtract the largest cost of a client's messages on their way from a server to the receivers' allowed homes."""
     clients, servers = allowed.shape
     farthest = np.zeros((clients, servers))
     for m in range(clients):
@@ -182,5 +259,5 @@ def _subtract_sent(
     for e in range(len(first)):
         i, j = first[e], second[e]
         for l in range(servers):
-            cost[i, l] -= there[e] * farthest[j, l]
-            cost[j, l] -= back[e] * farthest[i, l]
+            cost[i, l] -= forward[e] * farthest[j, l]
+            cost[j, l] -= backward[e] * farthest[i, l]

@@ -1,4 +1,6 @@
-"""The bound of all assignments at once: from nothing to a dual that hardly gets better."""
+"""The root relaxation: the bound of all assignments at once, before branch and bound."""
+
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -8,67 +10,95 @@ from relocbench.formulations.bounding.region import Region
 from relocbench.formulations.bounding.relaxation import Labels, Relaxation
 from relocbench.instances.kernels.ragged import IntArray
 
-# With more servers than these a client begins with its nearest ones only, and gets others when they pay.
-ALL_SERVERS = 24
-NEAREST = 8
-NEW_LABELS = 3  # a client, at once
-STEPS = 250  # iterations between two looks at the bound
+
+@dataclass(frozen=True)
+class RootParams:
+    """The parameters of the root relaxation.
+
+    Attributes
+    ----------
+    most_servers
+        Up to this number of servers, all homes are labels from the start.
+    nearest
+        With more servers, each client starts with this number of nearest servers.
+    new_labels
+        The largest number of labels that a client receives after one step.
+    iterations
+        PDHG iterations between two evaluations of the bound.
+    """
+
+    most_servers: int = 24
+    nearest: int = 8
+    new_labels: int = 3
+    iterations: int = 250
 
 
-class Root:
-    """The relaxation of the whole instance, on its way to the optimum.
+PARAMS = RootParams()
+
+
+class RootRelaxation:
+    """The relaxation of the whole instance, and the best dual found so far.
 
     Parameters
     ----------
     graph
         The instance.
     home
-        Good homes, whose labels take part from the start.
+        Good homes; their labels are active from the start.
     overloaded
-        Whether the clients load the servers more than they can process.
+        Whether the clients load the servers above their capacities.
+    params
+        The parameters.
     """
 
-    def __init__(self, graph: ClientGraph, home: IntArray, overloaded: bool) -> None:
-        self.region = Region.whole(graph, hard=overloaded)
-        self.relaxation = Relaxation(self.region, Labels.of(_first_servers(graph, home)))
-        self.dual: Dual = Dual.nothing(self.region)
+    def __init__(self, graph: ClientGraph, home: IntArray, overloaded: bool, params: RootParams = PARAMS) -> None:
+        self._params = params
+        self.region = Region.root(graph, hard=overloaded)
+        self.relaxation = Relaxation(self.region, Labels.of(_first_labels(graph, home, params)))
+        self.dual: Dual = Dual.zero(self.region)
         self.bound: Bound = bound_of(self.dual, self.region)
 
     def step(self) -> float:
-        """Iterate for a while, take in labels that pay; return by how much the bound rose."""
-        self.relaxation.iterate(STEPS)
+        """Run some iterations, evaluate the bound, and add labels of negative reduced cost.
+
+        Returns
+        -------
+        float
+            The increase of the best bound.
+        """
+        self.relaxation.iterate(self._params.iterations)
         dual = dual_of(self.relaxation)
         bound = bound_of(dual, self.region)
         gain = bound.value - self.bound.value
         if gain > 0:
             self.dual, self.bound = dual, bound
-        self._take_in(bound)
+        self._add_labels(bound)
         return max(0.0, gain)
 
-    def _take_in(self, bound: Bound) -> None:
-        """Make labels active that cost less than every active one of their client."""
-        labels = self.relaxation.labels
+    def _add_labels(self, bound: Bound) -> None:
+        """Activate labels that cost less than every active label of their client."""
+        labels, count = self.relaxation.labels, self._params.new_labels
         if labels.servers.all():
             return
-        least = np.where(labels.servers, bound.cost, np.inf).min(axis=1)
-        outside = np.where(labels.servers, np.inf, bound.cost)
-        best = np.argpartition(outside, NEW_LABELS, axis=1)[:, :NEW_LABELS]
-        pays = np.take_along_axis(outside, best, axis=1) < least[:, None]
-        if not pays.any():
+        least_active = np.where(labels.servers, bound.cost, np.inf).min(axis=1)
+        inactive_cost = np.where(labels.servers, np.inf, bound.cost)
+        best = np.argpartition(inactive_cost, count, axis=1)[:, :count]
+        cheaper = np.take_along_axis(inactive_cost, best, axis=1) < least_active[:, None]
+        if not cheaper.any():
             return
         servers = labels.servers.copy()
-        client, which = np.nonzero(pays)
+        client, which = np.nonzero(cheaper)
         servers[client, best[client, which]] = True
         before = self.relaxation
         self.relaxation = Relaxation(self.region, Labels.of(servers))
-        self.relaxation.follow(before)
+        self.relaxation.warm_start(before)
 
 
-def _first_servers(graph: ClientGraph, home: IntArray) -> Mask:
-    if graph.n_servers <= ALL_SERVERS:
+def _first_labels(graph: ClientGraph, home: IntArray, params: RootParams) -> Mask:
+    if graph.n_servers <= params.most_servers:
         return np.ones((graph.n_clients, graph.n_servers), np.bool_)
     servers = np.zeros((graph.n_clients, graph.n_servers), np.bool_)
-    nearest = np.argpartition(graph.own, NEAREST, axis=1)[:, :NEAREST]
+    nearest = np.argpartition(graph.distance_cost, params.nearest, axis=1)[:, : params.nearest]
     np.put_along_axis(servers, nearest, True, axis=1)
     servers[np.arange(graph.n_clients), home] = True
     return servers

@@ -1,1 +1,1 @@
-"""Certificates: files that prove how good an assignment is, and the verifier that shares nothing with the solvers."""
+"""Certificates: files that prove a lower bound, and a verifier that shares no code with the solvers."""

@@ -1,6 +1,6 @@
-"""Certificates in files: an assignment, a claim about all others, and the steps that prove it.
+"""Certificate files: an assignment, a lower bound on all assignments, and the steps that prove the bound.
 
-What the numbers of a step mean, and why they prove anything, is in docs/certificates.md.
+docs/certificates.md defines the numbers of a step and shows why they prove the bound.
 """
 
 import gzip
@@ -15,26 +15,32 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from relocbench.formulations.certificates.packed_arrays import Array, Integers, from_json, packed, to_json
+from relocbench.formulations.certificates.packed_arrays import Int64Array, Integers, from_json, packed, to_json
 from relocbench.instances.errors import InputError, shown
 from relocbench.instances.files.atomic_write import written_whole
 from relocbench.instances.files.json_fields import Fields, read_object
 from relocbench.instances.kernels.ragged import FloatArray, IntArray
 
 FORMAT = "relocbench-certificate/1"
+# The fields of the file.
 KNOWN = ("format", "instance", "home", "claim", "bits", "made", "proof")
+# The finest unit of a number is 2^-MOST_BITS.
 MOST_BITS = 200
+# All numbers of the file are below this.
 LARGEST_NUMBER = 1 << 200
+# The largest number of steps of a proof.
 MOST_STEPS = 100_000
 
+# A split by θ is at a multiple of 1/SHARE_UNITS.
 SHARE_UNITS = 1024
+# The fields of a dual step that are packed arrays, and all fields of a dual step.
 _ARRAYS = ("active", "messages", "shares")
 _DUAL = ("step", "bits", "multiplier_bits", "fix", "alpha", "beta", "hard", *_ARRAYS)
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Dual:
-    """One lower bound, as numbers.
+    """A dual step: dual variables that prove a lower bound for a region.
 
     Attributes
     ----------
@@ -43,19 +49,19 @@ class Dual:
     multiplier_bits
         ``alpha`` and ``beta`` are in units of ``2^-multiplier_bits``.
     fix
-        Whether homes that cannot be part of anything cheaper than the claim are dropped afterwards.
+        Whether reduced-cost fixing follows: homes are forbidden that no assignment below the claim can use.
     alpha, beta
         Multipliers of storage and compute, per server.
     hard
-        0 or 1 per server: whether its full loads are held against what it could take if ``θ`` were least.
+        0 or 1 per server: whether its loads themselves are limited, to the capacity divided by the least ``θ``.
     active
-        ``M×L``: the homes that messages and shares are given for.
+        The homes that messages and shares are given for (``M×L``).
     messages
-        Edge after edge (pairs ``i < j`` of which one sends to the other, in lexicographic order), one number for each
-        active server of ``i``, ascending.
+        One number for each edge and each active server of its first client, ascending. Edges are pairs ``i < j`` of
+        which at least one sends to the other, in lexicographic order.
     shares
-        How the price of a topic is divided among its publishers: client after client, its loading topics ascending,
-        its active servers ascending.
+        How the price of a topic is divided among its publishers: one number for each client, each of its loading topics
+        and each of its active servers, all ascending.
     """
 
     bits: int
@@ -71,9 +77,14 @@ class Dual:
 
 @dataclass(frozen=True)
 class SplitClient:
-    """Two cases: the client's home is one of these servers, or another.
+    """Split a region into two parts: the client's home is one of the servers, or another server.
 
-    ``first``, here and below: how many of the steps that follow are about the first case; the rest is about the second.
+    Attributes
+    ----------
+    client, servers
+        The client and the servers.
+    first
+        The number of following steps that are about the first part; the rest are about the second.
     """
 
     client: int
@@ -83,7 +94,15 @@ class SplitClient:
 
 @dataclass(frozen=True)
 class SplitTopic:
-    """Two cases: no publisher of the topic is at the server, or one is."""
+    """Split a region into two parts: no publisher of the topic is at the server, or at least one is.
+
+    Attributes
+    ----------
+    topic, server
+        The topic and the server.
+    first
+        As in :class:`SplitClient`.
+    """
 
     topic: int
     server: int
@@ -92,7 +111,15 @@ class SplitTopic:
 
 @dataclass(frozen=True)
 class SplitShare:
-    """Two cases: the local share ``θ`` of the server is at most ``share/1024``, or at least that."""
+    """Split a region into two parts: ``θ`` of the server is at most ``share/1024``, or at least that.
+
+    Attributes
+    ----------
+    server, share
+        The server and the value of ``θ``.
+    first
+        As in :class:`SplitClient`.
+    """
 
     server: int
     share: int
@@ -105,20 +132,20 @@ Step = Dual | Split
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Certificate:
-    """What a certificate file says.
+    """The content of a certificate file.
 
     Attributes
     ----------
     instance
         Content hash of the instance.
     home
-        One server per client; what it costs is for the verifier to find out.
+        One server per client. The verifier computes its cost.
     claim, bits
         No assignment costs less than ``claim / 2^bits``.
     proof
         The steps.
     made
-        Who made it and how long it took: free text and numbers, which prove nothing.
+        How the certificate was made: texts and numbers that are not part of the proof.
     """
 
     instance: str
@@ -145,7 +172,27 @@ def dual_step(
     multiplier_bits: int,
     fix: bool,
 ) -> Dual:
-    """Return a dual of floats that are whole in its units, packed; see :class:`Dual` for their order."""
+    """Create a dual step from floats.
+
+    Parameters
+    ----------
+    active, messages, shares, alpha, beta, hard
+        The numbers, in the order that :class:`Dual` defines.
+    bits, multiplier_bits
+        The units of the numbers.
+    fix
+        Whether reduced-cost fixing follows.
+
+    Returns
+    -------
+    Dual
+        The step, with packed arrays.
+
+    Raises
+    ------
+    InputError
+        If a number is not an integer in its unit.
+    """
     return Dual(
         bits=bits,
         multiplier_bits=multiplier_bits,
@@ -159,7 +206,7 @@ def dual_step(
     )
 
 
-def _scaled(values: npt.ArrayLike, bits: int, label: str) -> Array:
+def _scaled(values: npt.ArrayLike, bits: int, label: str) -> Int64Array:
     scaled: FloatArray = np.ldexp(np.asarray(values, np.float64), bits)
     if not (np.abs(scaled) < 2.0**63).all() or (scaled != np.floor(scaled)).any():
         raise InputError(label, f"expected multiples of 2^-{bits} that fit 64 bits")
@@ -167,13 +214,37 @@ def _scaled(values: npt.ArrayLike, bits: int, label: str) -> Array:
 
 
 def check_certificate_path(path: str | Path) -> None:
-    """Refuse a path that does not look like a certificate's."""
+    """Check that a path has the name of a certificate file.
+
+    Parameters
+    ----------
+    path
+        The path.
+
+    Raises
+    ------
+    InputError
+        If the name does not end in ``.json`` or ``.json.gz``.
+    """
     if not Path(path).name.endswith((".json", ".json.gz")):
         raise InputError(str(path), "expected a name ending in .json or .json.gz for a certificate")
 
 
 def write_certificate(certificate: Certificate, path: str | Path) -> None:
-    """Write a certificate as JSON, one step a line."""
+    """Write a certificate as JSON, with one line per step.
+
+    Parameters
+    ----------
+    certificate
+        The certificate.
+    path
+        The file; compressed if its name ends in ``.gz``.
+
+    Raises
+    ------
+    InputError
+        If the name is not that of a certificate file.
+    """
     check_certificate_path(path)
     head = {
         "format": FORMAT,
@@ -191,7 +262,23 @@ def write_certificate(certificate: Certificate, path: str | Path) -> None:
 
 
 def read_certificate(path: str | Path) -> Certificate:
-    """Read a certificate; its arrays stay packed until the verifier knows how large they must be."""
+    """Read a certificate. Its arrays stay packed until the verifier knows their sizes.
+
+    Parameters
+    ----------
+    path
+        The file.
+
+    Returns
+    -------
+    Certificate
+        The certificate, which is not verified yet.
+
+    Raises
+    ------
+    InputError
+        If the file cannot be read or a field is wrong.
+    """
     path = Path(path)
     try:
         check_certificate_path(path)
@@ -206,7 +293,7 @@ def read_certificate(path: str | Path) -> Certificate:
         return Certificate(
             instance=fields.text("instance"),
             home=home.astype(np.int32),
-            claim=_whole(fields.value("claim"), "claim"),
+            claim=_integer(fields.value("claim"), "claim"),
             bits=_bits(fields, "bits"),
             proof=tuple(_step_from_json(step, f"proof[{index}]") for index, step in enumerate(steps)),
             made=_made(fields.value("made")) if "made" in fields else {},
@@ -258,21 +345,21 @@ def _step_from_json(value: object, label: str) -> Step:
     )
 
 
-def _whole(value: object, label: str) -> int:
+def _integer(value: object, label: str) -> int:
     if type(value) is not int or not -LARGEST_NUMBER < value < LARGEST_NUMBER:
         raise InputError(label, f"expected a whole number of at most {MOST_BITS} bits, got {shown(value)}")
     return value
 
 
 def _bits(fields: Fields, name: str) -> int:
-    bits = _whole(fields.value(name), fields.label(name))
+    bits = _integer(fields.value(name), fields.label(name))
     if not 0 <= bits <= MOST_BITS:
         raise InputError(fields.label(name), f"expected a number from 0 to {MOST_BITS}, got {shown(bits)}")
     return bits
 
 
 def _multipliers(fields: Fields, name: str) -> tuple[int, ...]:
-    return tuple(_whole(value, f"{fields.label(name)}[{index}]") for index, value in enumerate(fields.entries(name)))
+    return tuple(_integer(value, f"{fields.label(name)}[{index}]") for index, value in enumerate(fields.entries(name)))
 
 
 def _made(value: object) -> dict[str, str | int | float]:

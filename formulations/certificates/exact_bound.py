@@ -1,4 +1,4 @@
-"""The lower bound that a dual proves, in whole numbers; why it is one is in docs/certificates.md."""
+"""The lower bound that a dual proves for a region, in integers; docs/certificates.md shows that it is a bound."""
 
 import math
 from collections.abc import Iterator, Sequence
@@ -9,78 +9,83 @@ import numpy as np
 
 from relocbench.formulations.certificates.certificate import LARGEST_NUMBER, MOST_BITS, Dual
 from relocbench.formulations.certificates.integer_problem import (
-    Bools,
+    BoolArray,
+    IntegerArray,
+    IntegerProblem,
     Rounded,
-    Whole,
-    WholeProblem,
     floor_shift,
+    integer_array,
     rounded_delays,
-    whole,
 )
-from relocbench.formulations.certificates.packed_arrays import Array, unpacked
-from relocbench.formulations.certificates.region import ONE, THETA_BITS, State, restricted, settled, theta_range
+from relocbench.formulations.certificates.packed_arrays import Int64Array, unpacked
+from relocbench.formulations.certificates.region import ONE, THETA_BITS, Region, propagated, restricted, theta_range
 from relocbench.instances.errors import InputError, shown
 
-# Entries of the largest array at a time, a pair of homes of an edge each: few enough to stay near the processor.
+# The largest array has one entry for each pair of homes of an edge. Edges are processed in blocks of at most this
+# number of entries, which fit into the processor's cache.
 ENTRIES = 1 << 15
-# Numbers below this can be added and subtracted a few times within 64 bits.
+# Numbers of this many bits can be added and subtracted a few times within 64 bits.
 SAFE_BITS = 58
-# Costs are computed in units this fine where 64 bits allow it, however coarse the dual's own are.
+# Costs are computed in units of 2^-FINE_BITS if 64 bits allow it, even if the units of the dual are coarser.
 FINE_BITS = 40
 
 
 class DualBound:
-    """What a dual proves of a state.
+    """The lower bound that a dual proves for a region.
 
     Parameters
     ----------
-    problem, state, dual
-        The dual is checked: :class:`instances.errors.InputError` says what is wrong with it.
+    problem, region, dual
+        The instance, the region and the dual. :class:`instances.errors.InputError` is raised if the dual is not valid.
     long
-        Compute with Python integers even where 64 bits are enough.
+        Compute with Python integers even if 64 bits are enough.
 
     Attributes
     ----------
     total
-        No assignment of the state costs less than this, in units of ``2^-unit``.
+        No assignment of the region costs less than this, in units of ``2^-unit``.
     """
 
-    def __init__(self, problem: WholeProblem, state: State, dual: Dual, long: bool = False) -> None:
-        self._problem, self._state, self._dual = problem, state, dual
-        self._read(dual)
+    def __init__(self, problem: IntegerProblem, region: Region, dual: Dual, long: bool = False) -> None:
+        self._problem, self._region, self._dual = problem, region, dual
+        self._unpack(dual)
         self._check_shares()
         self.unit, most_bits = self._choose_unit()
         self.long = long or most_bits > SAFE_BITS
-        self._kind = np.dtype(object if self.long else np.int64)
-        self._apart = 1 << max(most_bits, SAFE_BITS) + 3
-        # The entry behind the last is that of homes without a message.
-        self._given: Whole = np.append(self._messages.astype(self._kind) << (self.unit - dual.bits), 0)
-        self._arrange()
+        self._dtype = np.dtype(object if self.long else np.int64)
+        # A cost above all others, for pairs of homes that do not exist.
+        self._infinite = 1 << max(most_bits, SAFE_BITS) + 3
+        # The last entry is the message 0 of homes that the dual gives no message for.
+        self._given: IntegerArray = np.append(self._messages.astype(self._dtype) << (self.unit - dual.bits), 0)
+        self._order_homes()
 
         charges, constant = self._charges()
-        self._unary: Whole = self._product(problem.weight[:, None], problem.distance) + charges.astype(self._kind)
-        for edges in self._chunks():
+        self._unary: IntegerArray = self._product(problem.weight[:, None], problem.distance) + charges.astype(
+            self._dtype
+        )
+        for edges in self._blocks():
             _, first, second = self._completed(edges)
-            self._collect(self._unary, edges, first, second)
-        self._least: Whole = np.where(state.allowed, self._unary, self._apart).min(axis=1)
+            self._add_messages(self._unary, edges, first, second)
+        self._least: IntegerArray = np.where(region.allowed, self._unary, self._infinite).min(axis=1)
         self.total: int = sum(self._least.tolist()) + constant
 
     @property
     def value(self) -> Fraction:
-        """The bound."""
+        """The bound as a rational number."""
         return Fraction(self.total, 1 << self.unit)
 
-    def _read(self, dual: Dual) -> None:
+    def _unpack(self, dual: Dual) -> None:
+        """Read the arrays of the dual and check their sizes."""
         problem, servers = self._problem, self._problem.n_servers
         for name, bits in (("bits", dual.bits), ("multiplier_bits", dual.multiplier_bits)):
             if not 0 <= bits <= MOST_BITS:
                 raise InputError(name, f"expected a number from 0 to {MOST_BITS}, got {shown(bits)}")
         active = unpacked(dual.active, (problem.n_clients, servers), "active")
-        self._active = _truths(active, "active")
-        self._hard = _truths(whole(_numbers(dual.hard, servers, "hard")), "hard")
+        self._active = _zeros_and_ones(active, "active")
+        self._hard = _zeros_and_ones(integer_array(_numbers(dual.hard, servers, "hard")), "hard")
         self._price_bits = dual.multiplier_bits + problem.load_bits
-        self._alpha = whole(_numbers(dual.alpha, servers, "alpha"))
-        self._beta = whole(_numbers(dual.beta, servers, "beta"))
+        self._alpha = integer_array(_numbers(dual.alpha, servers, "alpha"))
+        self._beta = integer_array(_numbers(dual.beta, servers, "beta"))
         count = self._active.sum(axis=1)[problem.first]
         self._message_start = np.cumsum(count) - count
         self._messages = unpacked(dual.messages, (int(count.sum()),), "messages")
@@ -89,7 +94,7 @@ class DualBound:
         self._shares = unpacked(dual.shares, (len(entry),), "shares")
 
     def _check_shares(self) -> None:
-        """Refuse shares below 0 or above the price of their topic: ``Σ_m λ[m,n,l] ≤ α_l·u_n``."""
+        """Check that shares are from 0 on and sum to at most the price of their topic: ``Σ_m λ[m,n,l] ≤ α_l·u_n``."""
         problem = self._problem
         if (self._shares < 0).any():
             where = int((self._shares < 0).argmax())
@@ -100,7 +105,7 @@ class DualBound:
             raise InputError("shares", "expected no more than the price of each topic, got more")
 
     def _choose_unit(self) -> tuple[int, int]:
-        """Return the unit to compute in, and how many bits are then enough for everything."""
+        """Return the unit to compute in, and a number of bits that every number of the computation fits into."""
         problem, bits = self._problem, self._dual.bits
 
         def power(exponent: int) -> int:
@@ -111,38 +116,38 @@ class DualBound:
         price = self._priced(max(self._alpha + self._beta) * max(problem.demand), bits, upwards=True)
         detour = math.ceil(problem.detour * int(problem.publications.max()) * (1 << bits))
         spread = problem.degree * power(problem.sent.bits + problem.between.bits)
-        home = power(problem.weight.bits + problem.distance.bits) + 2 * price + detour + spread
-        most_bits = (2 * (home + (problem.degree + 4) * (3 * pair + given))).bit_length()
+        unary = power(problem.weight.bits + problem.distance.bits) + 2 * price + detour + spread
+        most_bits = (2 * (unary + (problem.degree + 4) * (3 * pair + given))).bit_length()
         finer = max(0, min(FINE_BITS - bits, SAFE_BITS - most_bits))
         return bits + finer, most_bits + finer
 
     def _priced(self, load: Any, unit: int, upwards: bool = False) -> Any:
-        """Return multiplier times load in units of ``2^-unit``, rounded; of a number or an array of Python integers."""
+        """Convert products of multiplier and load (Python integers) to units of ``2^-unit``, rounded."""
         return -((-load << unit) >> self._price_bits) if upwards else (load << unit) >> self._price_bits
 
-    def _charges(self) -> tuple[Whole, int]:
-        """Return what loads add to the cost of each home (``M×L``) and, once, to the bound."""
-        problem, state, unit = self._problem, self._state, self.unit
-        least, most = theta_range(problem, state)
-        counted = ~state.open[self._share_topic, self._share_server]
+    def _charges(self) -> tuple[IntegerArray, int]:
+        """Return the charge of each home (``M×L``) for capacity and delegation, and the constant of the bound."""
+        problem, region, unit = self._problem, self._region, self.unit
+        least, most = theta_range(problem, region)
+        counted = ~region.open[self._share_topic, self._share_server]
         place = self._share_client, self._share_server
-        local = _sums(state.allowed.shape, place, np.where(counted, self._shares, 0)) << (unit - self._dual.bits)
+        local = _sums(region.allowed.shape, place, np.where(counted, self._shares, 0)) << (unit - self._dual.bits)
         local += self._priced(problem.demand[:, None] * self._beta[None, :], unit)
         constant = 0
         for l in range(problem.n_servers):
             if self._hard[l] and not least[l]:
-                raise InputError("hard", f"expected 0 for server {l}, which may do nothing itself")
-            opened = state.open[:, l]
+                raise InputError("hard", f"expected 0 for server {l}, whose θ may be 0")
+            opened = region.open[:, l]
             constant += self._priced(self._alpha[l] * sum(problem.spool[opened]), unit)
-            paid = self._alpha[l] * problem.storage_capacity[l] + self._beta[l] * problem.compute_capacity[l]
-            share = least[l] if self._hard[l] else ONE
-            constant += (-paid << THETA_BITS + unit) // (share << self._price_bits)
+            price = self._alpha[l] * problem.storage_capacity[l] + self._beta[l] * problem.compute_capacity[l]
+            theta = least[l] if self._hard[l] else ONE
+            constant += (-price << THETA_BITS + unit) // (theta << self._price_bits)
             if least[l] == ONE:
                 continue
-            remote = self._delegating(l)
+            remote = self._delegation_cost(l)
+            # The charge is linear in θ, so it is least at an end of the range.
             thetas = least[l], most[:, l]
             if self._hard[l]:
-                # Linear in θ, so one of its ends is the least.
                 ends = [((ONE - theta) * remote) >> THETA_BITS for theta in thetas]
                 local[:, l] += np.minimum(*ends)
             else:
@@ -151,28 +156,33 @@ class DualBound:
                 local[:, l] = np.minimum(*ends)
         return local, constant
 
-    def _delegating(self, server: int) -> Whole:
-        """Return what delegating all of a client costs at least, beyond processing it at the server (or below that)."""
+    def _delegation_cost(self, server: int) -> IntegerArray:
+        """Return a lower bound on the cost of delegating all of each client, minus that of processing it locally."""
         problem = self._problem
-        far = np.where(self._state.allowed, problem.server_delay[server][None, :], 0.0).max(axis=1)
-        saved: Whole = np.zeros(problem.n_clients, self._kind)
-        np.add.at(saved, problem.sender, self._product(problem.sent, rounded_delays(far, True)[problem.receiver], -1))
+        farthest = np.where(self._region.allowed, problem.server_delay[server][None, :], 0.0).max(axis=1)
+        saved: IntegerArray = np.zeros(problem.n_clients, self._dtype)
+        np.add.at(
+            saved, problem.sender, self._product(problem.sent, rounded_delays(farthest, True)[problem.receiver], -1)
+        )
         above, below = problem.detour.numerator << self.unit, problem.detour.denominator
-        cost: Whole = whole([above * f // below for f in problem.publications.tolist()]) - saved.astype(object)
+        cost: IntegerArray = integer_array([above * f // below for f in problem.publications.tolist()]) - saved.astype(
+            object
+        )
         return cost
 
-    def _product(self, one: Rounded, other: Rounded, sign: int = 1) -> Whole:
-        """Return products in units of ``2^-unit``, rounded down, or up with a sign of -1."""
-        mantissa = one.mantissa.astype(self._kind) * other.mantissa.astype(self._kind)
+    def _product(self, one: Rounded, other: Rounded, sign: int = 1) -> IntegerArray:
+        """Return products in units of ``2^-unit``, rounded down, or up if the sign is -1."""
+        mantissa = one.mantissa.astype(self._dtype) * other.mantissa.astype(self._dtype)
         shifted = floor_shift(sign * mantissa, one.exponent + other.exponent + self.unit)
         return sign * shifted
 
-    def _arrange(self) -> None:
-        """Order each client's homes (active first, then the others allowed) and the edges (few homes first).
+    def _order_homes(self) -> None:
+        """Sort each client's homes (active ones, then other allowed ones) and the edges (by their numbers of homes).
 
-        Active homes that are not allowed are passed over; where no other is left, all allowed ones count as active.
+        Active homes that are not allowed are ignored. A client without any other active home has all its allowed homes
+        active.
         """
-        problem, allowed = self._problem, self._state.allowed
+        problem, allowed = self._problem, self._region.allowed
         usable = self._active & allowed
         usable[~usable.any(axis=1)] = allowed[~usable.any(axis=1)]
         self._table = np.argsort(np.where(usable, 0, np.where(allowed, 1, 2)), axis=1, kind="stable")
@@ -180,8 +190,8 @@ class DualBound:
         self._rank = np.cumsum(self._active, axis=1) - 1
         self._order = np.lexsort((self._n_allowed[problem.second], self._n_allowed[problem.first]))
 
-    def _chunks(self) -> Iterator[Array]:
-        """Yield all edges, few enough at a time, with about the same number of homes."""
+    def _blocks(self) -> Iterator[Int64Array]:
+        """Yield all edges in blocks, in which the first clients have the same number of homes."""
         problem = self._problem
         rows, columns = self._n_allowed[problem.first[self._order]], self._n_allowed[problem.second[self._order]]
         begin = 0
@@ -192,92 +202,121 @@ class DualBound:
             yield self._order[begin:end]
             begin = end
 
-    def _ends(self, edges: Array) -> tuple[Array, Array, Array, Array, Bools]:
-        """Return, for edges, both ends' clients, their homes side by side, and which of the second end's are there."""
+    def _ends(self, edges: Int64Array) -> tuple[Int64Array, Int64Array, Int64Array, Int64Array, BoolArray]:
+        """Return both clients of each edge, their homes, and which of the second client's homes are real.
+
+        The second clients have different numbers of homes; the shorter lists are filled up.
+        """
         i, j = self._problem.first[edges], self._problem.second[edges]
         rows, columns = int(self._n_allowed[i[0]]), int(self._n_allowed[j].max())
         real = np.arange(columns)[None, :] < self._n_allowed[j][:, None]
         return i, j, self._table[i, :rows], self._table[j, :columns], real
 
-    def _pair_costs(self, edges: Array) -> Whole:
-        """Return what each pair of homes of each edge costs; beyond everything where there is no such pair."""
+    def _pair_costs(self, edges: Int64Array) -> IntegerArray:
+        """Return the cost of each pair of homes of each edge; infinite if the pair is not real."""
         _, _, home_i, home_j, real = self._ends(edges)
         here, there = home_i[:, :, None], home_j[:, None, :]
-        cost: Whole = np.zeros((len(edges), home_i.shape[1], home_j.shape[1]), self._kind)
+        cost: IntegerArray = np.zeros((len(edges), home_i.shape[1], home_j.shape[1]), self._dtype)
         for weight, place in zip(self._problem.edge_weights, ((here, there), (there, here)), strict=False):
             part = weight[edges]
             part = Rounded(part.mantissa[:, None, None], part.exponent[:, None, None])
             cost += self._product(part, self._problem.between[place])
         if not real.all():
-            cost[np.broadcast_to(~real[:, None, :], cost.shape)] = self._apart
+            cost[np.broadcast_to(~real[:, None, :], cost.shape)] = self._infinite
         return cost
 
-    def _completed(self, edges: Array) -> tuple[Whole, Whole, Whole]:
-        """Return the costs of pairs and the messages to both ends, completed: no pair costs less than it passes on."""
+    def _completed(self, edges: Int64Array) -> tuple[IntegerArray, IntegerArray, IntegerArray]:
+        """Return the pair costs and all messages to both clients; no pair costs less than its two messages."""
         cost = self._pair_costs(edges)
         i, j, home_i, _, real = self._ends(edges)
         count_i, count_j = self._n_active[i], self._n_active[j]
         rows, columns = int(count_i.max()), int(count_j.max())
         given = np.arange(home_i.shape[1])[None, :] < count_i[:, None]
         place = self._message_start[edges][:, None] + self._rank[i[:, None], home_i]
-        first: Whole = self._given[np.where(given & self._active[i[:, None], home_i], place, -1)]
+        first: IntegerArray = self._given[np.where(given & self._active[i[:, None], home_i], place, -1)]
         if int(count_i.min()) < home_i.shape[1]:
-            # To the second end's active homes, from the first end's; and back to those that no message was given for.
+            # The messages to the second client's active homes, from the given ones, decide the messages that are not
+            # given.
             rest = cost[:, :rows, :columns] - first[:, :rows, None]
-            rest[~given[:, :rows]] = self._apart
+            rest[~given[:, :rows]] = self._infinite
             rest = cost[:, :, :columns] - rest.min(axis=1)[:, None, :]
             inactive = np.arange(columns)[None, :] >= count_j[:, None]
-            rest[np.broadcast_to(inactive[:, None, :], rest.shape)] = self._apart
+            rest[np.broadcast_to(inactive[:, None, :], rest.shape)] = self._infinite
             first = np.where(given, first, rest.min(axis=2))
         return cost, first, np.where(real, (cost - first[:, :, None]).min(axis=1), 0)
 
-    def _collect(self, table: Whole, edges: Array, first: Whole, second: Whole) -> None:
-        """Add what edges give to the homes of both ends."""
+    def _add_messages(self, table: IntegerArray, edges: Int64Array, first: IntegerArray, second: IntegerArray) -> None:
+        """Add messages to the homes of both clients."""
         i, j, home_i, home_j, _ = self._ends(edges)
         np.add.at(table, (i[:, None], home_i), first)
         np.add.at(table, (j[:, None], home_j), second)
 
-    def dropped(self, claim: Fraction) -> Bools:
-        """Tell which homes (``M×L``) no assignment of the state can have that costs less than the claim.
+    def forbidden(self, claim: Fraction) -> BoolArray:
+        """Reduced-cost fixing: find the homes that no assignment of the region below the claim can use.
 
-        With a home an assignment costs at least: the bound, what the home is dearer than its client's cheapest, and for
-        each edge the least that the pair and the other end are dearer than the cheapest.
+        An assignment with a home costs at least the bound, plus the reduced cost of the home, plus for each edge the
+        least sum of the pair's slack and the reduced cost of the other client's home.
+
+        Parameters
+        ----------
+        claim
+            The value that the region is to be bounded by.
+
+        Returns
+        -------
+        BoolArray
+            The homes (``M×L``).
         """
-        problem, allowed = self._problem, self._state.allowed
+        problem, allowed = self._problem, self._region.allowed
         missing = -((-claim.numerator << self.unit) // claim.denominator) - self.total
         if missing <= 0:
             return allowed.copy()
-        # Beyond what is missing, more makes no difference: cut off there, the numbers stay small.
+        # Numbers above the missing value need not be told apart; cut off there, they stay small.
         if not self.long and missing * (problem.degree + 2) >= 1 << SAFE_BITS:
-            return DualBound(problem, self._state, self._dual, long=True).dropped(claim)
-        dearer = np.where(allowed, np.minimum(self._unary - self._least[:, None], missing), 0)
-        star = dearer.copy()
-        for edges in self._chunks():
+            return DualBound(problem, self._region, self._dual, long=True).forbidden(claim)
+        reduced_cost = np.where(allowed, np.minimum(self._unary - self._least[:, None], missing), 0)
+        star = reduced_cost.copy()
+        for edges in self._blocks():
             cost, first, second = self._completed(edges)
             i, j, home_i, home_j, real = self._ends(edges)
             slack = np.minimum(cost - first[:, :, None] - second[:, None, :], missing)
-            at_i, at_j = dearer[i[:, None], home_i], dearer[j[:, None], home_j]
+            at_i, at_j = reduced_cost[i[:, None], home_i], reduced_cost[j[:, None], home_j]
             to_i = np.minimum((slack + at_j[:, None, :]).min(axis=2), missing)
             to_j = np.minimum((slack + at_i[:, :, None]).min(axis=1), missing)
-            self._collect(star, edges, to_i, np.where(real, to_j, 0))
+            self._add_messages(star, edges, to_i, np.where(real, to_j, 0))
         return (star >= missing).astype(np.bool_) & allowed
 
 
-def after_dual(problem: WholeProblem, state: State, dual: Dual, claim: Fraction) -> tuple[Fraction, State | None]:
-    """Return the bound that a dual proves of a state, and what remains to be proved; None if that is nothing."""
-    bound = DualBound(problem, state, dual)
+def apply_dual(problem: IntegerProblem, region: Region, dual: Dual, claim: Fraction) -> tuple[Fraction, Region | None]:
+    """Apply a dual step to a region.
+
+    Parameters
+    ----------
+    problem, region, dual
+        The instance, the region and the dual.
+    claim
+        The bound to prove.
+
+    Returns
+    -------
+    value
+        The bound that the dual proves.
+    rest
+        The region that remains to be proved; None if the claim is proved for the whole region.
+    """
+    bound = DualBound(problem, region, dual)
     if bound.value >= claim:
         return bound.value, None
     if not dual.fix:
-        return bound.value, state
-    return bound.value, settled(problem, restricted(problem, state, ~bound.dropped(claim)))
+        return bound.value, region
+    return bound.value, propagated(problem, restricted(problem, region, ~bound.forbidden(claim)))
 
 
-def _sums(shape: tuple[int, ...], place: tuple[Array, ...], values: Array) -> Whole:
-    """Add numbers from 0 on that belong to the same place, without overflow."""
-    kind = np.dtype(object if int(values.max(initial=0)) * len(values) >= 1 << 62 else np.int64)
-    total = np.zeros(shape, kind)
-    np.add.at(total, place, values.astype(kind))
+def _sums(shape: tuple[int, ...], place: tuple[Int64Array, ...], values: Int64Array) -> IntegerArray:
+    """Add up the non-negative numbers of each place, without overflow."""
+    dtype = np.dtype(object if int(values.max(initial=0)) * len(values) >= 1 << 62 else np.int64)
+    total = np.zeros(shape, dtype)
+    np.add.at(total, place, values.astype(dtype))
     return total.astype(object)
 
 
@@ -290,8 +329,8 @@ def _numbers(values: Sequence[int], count: int, label: str) -> list[int]:
     return list(values)
 
 
-def _truths(values: Whole, label: str) -> Bools:
+def _zeros_and_ones(values: IntegerArray, label: str) -> BoolArray:
     if ((values != 0) & (values != 1)).any():
         raise InputError(label, "expected zeros and ones")
-    truths: Bools = (values == 1).astype(np.bool_)
-    return truths
+    flags: BoolArray = (values == 1).astype(np.bool_)
+    return flags

@@ -1,7 +1,7 @@
-"""The problem in whole numbers, for proofs: loads exactly, costs rounded down.
+"""The problem in integers, for the verifier: loads are exact, costs are rounded down.
 
-Written from the fields of an instance alone and used by the verifier: nothing here is shared with the evaluator or the
-solvers, so that a mistake of theirs cannot hide itself.
+This module reads the fields of an instance only. It shares no code with the evaluator or the solvers, so that an error
+of theirs cannot hide itself.
 """
 
 from dataclasses import dataclass
@@ -11,91 +11,183 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from relocbench.formulations.certificates.packed_arrays import Array
+from relocbench.formulations.certificates.packed_arrays import Int64Array
 from relocbench.instances.errors import InputError
 from relocbench.instances.instance import Instance
 from relocbench.instances.kernels.ragged import FloatArray, Ragged
 
-Bools = npt.NDArray[np.bool_]
-# Python integers in a numpy array: as long as they need to be.
-Whole = npt.NDArray[Any]
+BoolArray = npt.NDArray[np.bool_]
+# An array of int64, or of Python integers (dtype object) where 64 bits may be too few.
+IntegerArray = npt.NDArray[Any]
 
-WEIGHT_BITS = 40  # weights are sums of 1/|R| in this unit, each rounded down
-# So that a product of a weight and a delay fits 64 bits.
+# Weights are sums of 1/|R| in units of 2^-WEIGHT_BITS, each rounded down.
+WEIGHT_BITS = 40
+# Bits of a rounded weight and of a rounded delay: their product fits into 64 bits.
 WEIGHT_MANTISSA = 29
 DELAY_MANTISSA = 33
-# Delays that differ by no more than this many bits are rounded in one unit.
+# Delays whose exponents differ by no more than this are rounded in one unit.
 NEAR_BITS = 10
+# An exponent below that of every float, for arrays without a number above 0.
+NO_EXPONENT = -5000
+# The largest instance that the verifier accepts: publications, and pairs of publisher and subscriber.
 MOST_PUBLICATIONS = 1 << 20
 MOST_PAIRS = 1 << 25
 
 
 @dataclass(frozen=True, eq=False)
 class Rounded:
-    """Numbers from 0 on, rounded to ``mantissa·2^exponent``; there may be one exponent for all."""
+    """Non-negative numbers, rounded to ``mantissa·2^exponent``.
 
-    mantissa: Array
-    exponent: Array
+    Attributes
+    ----------
+    mantissa
+        The mantissas.
+    exponent
+        One exponent per number, or a single one for all.
+    """
+
+    mantissa: Int64Array
+    exponent: Int64Array
 
     @property
     def bits(self) -> int:
         """All numbers are below ``2^bits``."""
-        return int((self.exponent + _bit_length(self.mantissa)).max(initial=-5000, where=self.mantissa > 0))
+        return int((self.exponent + _bit_length(self.mantissa)).max(initial=NO_EXPONENT, where=self.mantissa > 0))
 
     def __getitem__(self, place: Any) -> "Rounded":
         """Return some of the numbers."""
-        one = self.exponent.size == 1
-        return Rounded(self.mantissa[place], self.exponent.ravel() if one else self.exponent[place])
+        has_one_exponent = self.exponent.size == 1
+        return Rounded(self.mantissa[place], self.exponent.ravel() if has_one_exponent else self.exponent[place])
 
 
-def rounded_weights(values: Array, upwards: bool = False) -> Rounded:
-    """Round weights, which are integers in units of ``2^-40``."""
+def rounded_weights(values: Int64Array, upwards: bool = False) -> Rounded:
+    """Round weights.
+
+    Parameters
+    ----------
+    values
+        Integers in units of ``2^-40``.
+    upwards
+        Whether to round up instead of down.
+
+    Returns
+    -------
+    Rounded
+        The rounded weights.
+    """
     cut = np.maximum(_bit_length(values) - WEIGHT_MANTISSA, 0)
     return Rounded(-(-values >> cut) if upwards else values >> cut, cut - WEIGHT_BITS)
 
 
 def rounded_delays(values: FloatArray, upwards: bool = False) -> Rounded:
-    """Round delays, each by itself, or in one unit where that is as good."""
+    """Round delays, each in its own unit, or all in one unit if they have similar sizes.
+
+    Parameters
+    ----------
+    values
+        The delays.
+    upwards
+        Whether to round up instead of down.
+
+    Returns
+    -------
+    Rounded
+        The rounded delays.
+    """
     mantissa, exponent = np.frexp(values)
-    towards = np.ceil if upwards else np.floor
-    kept = towards(np.ldexp(mantissa, DELAY_MANTISSA)).astype(np.int64)
-    places = exponent.astype(np.int64) - DELAY_MANTISSA
-    least, most = places.min(initial=5000, where=kept > 0), places.max(initial=-5000, where=kept > 0)
+    rounding = np.ceil if upwards else np.floor
+    integers = rounding(np.ldexp(mantissa, DELAY_MANTISSA)).astype(np.int64)
+    exponents = exponent.astype(np.int64) - DELAY_MANTISSA
+    positive = integers > 0
+    least = exponents.min(initial=-NO_EXPONENT, where=positive)
+    most = exponents.max(initial=NO_EXPONENT, where=positive)
     if most - least > NEAR_BITS:
-        return Rounded(kept, places)
-    one = np.full((1,) * values.ndim, max(most, -5000), np.int64)
-    cut = np.clip(one - places, 0, 63)
-    return Rounded(-(-kept >> cut) if upwards else kept >> cut, one)
+        return Rounded(integers, exponents)
+    common = np.full((1,) * values.ndim, max(most, NO_EXPONENT), np.int64)
+    cut = np.clip(common - exponents, 0, 63)
+    return Rounded(-(-integers >> cut) if upwards else integers >> cut, common)
 
 
-def floor_shift(values: Whole, by: Array) -> Whole:
-    """Return ``⌊values·2^by⌋``; the caller knows that it fits."""
+def floor_shift(values: IntegerArray, by: Int64Array) -> IntegerArray:
+    """Compute ``⌊values·2^by⌋``.
+
+    Parameters
+    ----------
+    values
+        Integers; the caller ensures that the result fits into their type.
+    by
+        The exponents, of any sign.
+
+    Returns
+    -------
+    IntegerArray
+        The shifted values.
+    """
     if values.dtype == object:
         up, down = np.maximum(by, 0).astype(object), np.maximum(-by, 0).astype(object)
-        long: Whole = (values << up) >> down
+        long: IntegerArray = (values << up) >> down
         return long
     if by.size and by.max() > 0:
         values = values << np.clip(by, 0, 63)
-    shifted: Whole = values >> np.clip(-by, 0, 63)
+    shifted: IntegerArray = values >> np.clip(-by, 0, 63)
     return shifted
 
 
-def exact_integers(*columns: FloatArray) -> tuple[list[Whole], int]:
-    """Return columns of floats as integers in one unit ``2^-bits``, without rounding, and ``bits``."""
+def exact_integers(*columns: FloatArray) -> tuple[list[IntegerArray], int]:
+    """Convert floats to integers in one common unit, without rounding.
+
+    Parameters
+    ----------
+    *columns
+        Arrays of floats.
+
+    Returns
+    -------
+    integers
+        One array of Python integers for each column, in units of ``2^-bits``.
+    bits
+        The unit.
+    """
     ratios = [[float(value).as_integer_ratio() for value in column] for column in columns]
     bits = max((below.bit_length() - 1 for column in ratios for _, below in column), default=0)
-    return [whole([above << bits - below.bit_length() + 1 for above, below in column]) for column in ratios], bits
+    return [
+        integer_array([above << bits - below.bit_length() + 1 for above, below in column]) for column in ratios
+    ], bits
 
 
-def whole(values: list[int]) -> Whole:
-    """Return Python integers as an array of them."""
+def integer_array(values: list[int]) -> IntegerArray:
+    """Create an array of Python integers.
+
+    Parameters
+    ----------
+    values
+        The integers.
+
+    Returns
+    -------
+    IntegerArray
+        An array of dtype object.
+    """
     array = np.empty(len(values), object)
     array[:] = values
     return array
 
 
 def client_delay(instance: Instance, client: Any, server: Any) -> FloatArray:
-    """Return ``dH``: as given, or the float64 that ``γ·√(dx² + dy²)`` is under IEEE 754."""
+    """Return ``dH``: the given delays, or the float64 value of ``γ·√(dx² + dy²)`` under IEEE 754.
+
+    Parameters
+    ----------
+    instance
+        The instance.
+    client, server
+        Indices, of any shapes that numpy can combine.
+
+    Returns
+    -------
+    FloatArray
+        The delays.
+    """
     if instance.client_server_delay is not None:
         return np.asarray(instance.client_server_delay[client, server], np.float64)
     dx = instance.client_x[client] - instance.server_x[server]
@@ -104,7 +196,18 @@ def client_delay(instance: Instance, client: Any, server: Any) -> FloatArray:
 
 
 def server_delay(instance: Instance) -> FloatArray:
-    """Return ``dS``, likewise."""
+    """Return ``dS``: the given delays, or the float64 value of ``γ·√(dx² + dy²)`` under IEEE 754.
+
+    Parameters
+    ----------
+    instance
+        The instance.
+
+    Returns
+    -------
+    FloatArray
+        The delays (``L×L``).
+    """
     if instance.server_server_delay is not None:
         return np.asarray(instance.server_server_delay, np.float64)
     dx = instance.server_x[:, None] - instance.server_x[None, :]
@@ -112,27 +215,35 @@ def server_delay(instance: Instance) -> FloatArray:
     return np.asarray(instance.delay_per_km * np.sqrt(dx * dx + dy * dy), np.float64)
 
 
-class WholeProblem:
-    """An instance as the bound needs it; the letters are those of docs/formulations.md.
+class IntegerProblem:
+    """An instance in integers; the symbols are those of docs/formulations.md.
+
+    Parameters
+    ----------
+    instance
+        The instance. :class:`instances.errors.InputError` is raised if it is too large for the verifier.
 
     Attributes
     ----------
-    storage, compute, demand, spool
-        ``A, B, U, u`` exactly, in units of ``2^-load_bits``; ``u`` is 0 for topics without a publisher.
+    storage_capacity, compute_capacity, demand, spool
+        ``A, B, U, u`` without rounding, in units of ``2^-load_bits``; ``u`` is 0 for topics without a publisher.
     publisher_client, publisher_topic
-        Who publishes to which loading topic (one with a publisher and a spool above 0), by client, then by topic.
+        The pairs of a client and a loading topic (one with a publisher and a spool above 0) that it publishes to, by
+        client, then by topic.
     publications
         ``f``.
     weight, distance, between
-        ``w`` (``M``), ``dH`` (``M×L``) and ``dS`` (``L×L``), rounded down; ``server_delay`` is ``dS`` as it is.
+        ``w`` (``M``), ``dH`` (``M×L``) and ``dS`` (``L×L``), rounded down.
+    server_delay
+        ``dS`` without rounding.
     first, second
-        The edges: pairs of clients ``i < j`` of which one sends to the other, in lexicographic order.
+        The edges: pairs of clients ``i < j`` of which at least one sends to the other, in lexicographic order.
     edge_weights
-        ``W[i,j]`` and ``W[j,i]`` of the edges, rounded down; only their sums where ``dS`` is symmetric.
+        ``W[i,j]`` and ``W[j,i]`` of the edges, rounded down; only their sums if ``dS`` is symmetric.
     sender, receiver, sent
         The pairs with ``W[sender, receiver] > 0``, and these ``W`` rounded up.
     degree
-        The most edges that one client has.
+        The largest number of edges of a client.
     detour
         ``2·dC``.
     """
@@ -157,8 +268,8 @@ class WholeProblem:
         self._publishing, self._client_start = np.unique(self.publisher_client, return_index=True)
         self._by_topic = np.argsort(self.publisher_topic, kind="stable")
         self._loading, self._topic_start = np.unique(self.publisher_topic[self._by_topic], return_index=True)
-        brought = self.spool[self.publisher_topic]
-        self._brought = brought.astype(np.int64) if sum(brought) < 1 << 62 else brought
+        spools = self.spool[self.publisher_topic]
+        self._publisher_spool = spools.astype(np.int64) if sum(spools) < 1 << 62 else spools
         self.demand = self.topic_sums(np.ones(self.n_topics, np.bool_))
 
         self.detour = 2 * Fraction(instance.cloud_delay)
@@ -166,31 +277,31 @@ class WholeProblem:
         self.between = rounded_delays(self.server_delay)
         every = np.arange(self.n_clients)[:, None], np.arange(self.n_servers)[None, :]
         self.distance = rounded_delays(client_delay(instance, *every))
-        self._weigh(publishing, subscribing)
+        self._compute_weights(publishing, subscribing)
 
-    def _weigh(self, publishing: Ragged, subscribing: Ragged) -> None:
+    def _compute_weights(self, publishing: Ragged, subscribing: Ragged) -> None:
         """Compute ``f``, ``w`` and ``W``."""
         clients = self.n_clients
-        publications, heard = np.zeros(clients, np.int64), np.zeros(clients, np.int64)
+        publications, received = np.zeros(clients, np.int64), np.zeros(clients, np.int64)
         keys, values = [np.empty(0, np.int64)], [np.empty(0, np.int64)]
         for publishers, subscribers in zip(publishing, subscribing, strict=True):
             sender, receiver = publishers.astype(np.int64), subscribers.astype(np.int64)
-            reached = len(receiver) - np.isin(sender, receiver)
-            sender, reached = sender[reached > 0], reached[reached > 0]
-            share = (1 << WEIGHT_BITS) // reached
+            receivers = len(receiver) - np.isin(sender, receiver)
+            sender, receivers = sender[receivers > 0], receivers[receivers > 0]
+            share = (1 << WEIGHT_BITS) // receivers
             publications[sender] += 1
-            # Summed before rounding: what one hears of a topic in which all publish is exactly 1 for each publication.
-            sizes, counts = np.unique(reached, return_counts=True)
+            # The sum is rounded, not its terms: if all members of a topic publish, it is then exactly an integer.
+            sizes, counts = np.unique(receivers, return_counts=True)
             own = np.zeros(clients, np.int64)
-            own[sender] = reached
+            own[sender] = receivers
             for size, count in zip(sizes.tolist(), counts.tolist(), strict=True):
                 others = count - (own[receiver] == size)
-                heard[receiver] += (others << WEIGHT_BITS) // size
+                received[receiver] += (others << WEIGHT_BITS) // size
             key = (sender[:, None] * clients + receiver[None, :]).ravel()
             keys.append(key)
             values.append(np.repeat(share, len(receiver)))
         self.publications = publications
-        self.weight = rounded_weights((publications << WEIGHT_BITS) + heard)
+        self.weight = rounded_weights((publications << WEIGHT_BITS) + received)
 
         key, value = np.concatenate(keys), np.concatenate(values)
         sender, receiver = key // clients, key % clients
@@ -211,24 +322,46 @@ class WholeProblem:
         # Each term of the sums was rounded down by less than 1.
         self.sent = rounded_weights((sums + terms).ravel()[sends], upwards=True)
 
-    def open_topics(self, homes: Bools) -> Bools:
-        """Tell which topics (``N×L``) have a publisher with a home among these (``M×L``); only loading ones count."""
+    def open_topics(self, homes: BoolArray) -> BoolArray:
+        """Find the loading topics that have a publisher with one of the given homes.
+
+        Parameters
+        ----------
+        homes
+            The homes (``M×L``).
+
+        Returns
+        -------
+        BoolArray
+            The topics (``N×L``).
+        """
         found = np.zeros((self.n_topics, self.n_servers), np.bool_)
         if len(self._loading):
             rows = homes[self.publisher_client[self._by_topic]]
             found[self._loading] = np.logical_or.reduceat(rows, self._topic_start, axis=0)
         return found
 
-    def topic_sums(self, counted: Bools) -> Whole:
-        """Return for each client the sum of the spools of those topics it publishes to that are counted (``N``)."""
-        total = whole([0] * self.n_clients)
+    def topic_sums(self, counted: BoolArray) -> IntegerArray:
+        """Sum the spools of the topics that each client publishes to.
+
+        Parameters
+        ----------
+        counted
+            The topics to count (``N``).
+
+        Returns
+        -------
+        IntegerArray
+            The sums (``M``), as Python integers.
+        """
+        total = integer_array([0] * self.n_clients)
         if len(self._publishing):
-            spool = np.where(counted[self.publisher_topic], self._brought, 0)
+            spool = np.where(counted[self.publisher_topic], self._publisher_spool, 0)
             total[self._publishing] = np.add.reduceat(spool, self._client_start).astype(object)
         return total
 
 
-def _bit_length(values: Array) -> Array:
+def _bit_length(values: Int64Array) -> Int64Array:
     length = np.zeros(values.shape, np.int64)
     rest = values.copy()
     for step in (32, 16, 8, 4, 2, 1):

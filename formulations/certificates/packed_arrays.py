@@ -1,4 +1,4 @@
-"""Arrays of whole numbers as certificates hold them: short in the file, and never larger than expected when read."""
+"""Integer arrays in certificates: short in the file, and never decompressed to more than the expected size."""
 
 import base64
 import binascii
@@ -13,35 +13,48 @@ import numpy.typing as npt
 from relocbench.instances.errors import InputError, shown
 from relocbench.instances.files.json_fields import Fields
 
-Array = npt.NDArray[np.int64]
-# Of one array, decompressed.
+Int64Array = npt.NDArray[np.int64]
+# The largest size of one array in bytes, decompressed.
 LARGEST_ARRAY = 1 << 30
+# The allowed numbers of bits per entry.
 _WIDTHS = (0, 1, *range(8, 65, 8))
 
 
 @dataclass(frozen=True, eq=False)
 class Packed:
-    """An array as the file holds it; its shape is known to the reader.
+    """An array in its file form. The file does not contain the shape, which the reader knows.
 
     Attributes
     ----------
     bits
-        Width of an entry: 0 (all are zero), 1 (no sign), or whole bytes up to 64 (signs folded in: 0, -1, 1, -2, 2...).
+        Bits per entry: 0 (all entries are zero), 1 (0 or 1), or whole bytes up to 64 (with the sign in the lowest bit:
+        0, -1, 1, -2, 2 are stored as 0, 1, 2, 3, 4).
     data
-        Compressed (LZMA2 without a container): single bits as numpy packs them, else all lowest bytes, then all next
-        ones, and so on.
+        The compressed entries (LZMA2 without a container): single bits as numpy packs them; otherwise the lowest bytes
+        of all entries, then the next bytes, and so on.
     """
 
     bits: int
     data: bytes
 
 
-# In memory an array of any kind of integers or truth values may stand for its packed form.
+# In memory, an array of integers or booleans may be used instead of its packed form.
 Integers = Packed | npt.NDArray[Any]
 
 
 def packed(values: Integers) -> Packed:
-    """Return the values in their shortest form."""
+    """Pack an array with the least number of bits per entry.
+
+    Parameters
+    ----------
+    values
+        An array, or one that is packed already.
+
+    Returns
+    -------
+    Packed
+        The packed array.
+    """
     if isinstance(values, Packed):
         return values
     array = np.asarray(values).ravel()
@@ -56,8 +69,28 @@ def packed(values: Integers) -> Packed:
     return Packed(8 * width, _compressed(planes.tobytes()))
 
 
-def unpacked(values: Integers, shape: tuple[int, ...], label: str) -> Array:
-    """Return the values, which must be of this shape; no more than that is decompressed."""
+def unpacked(values: Integers, shape: tuple[int, ...], label: str) -> Int64Array:
+    """Unpack an array. No more bytes are decompressed than the shape needs.
+
+    Parameters
+    ----------
+    values
+        The array.
+    shape
+        The expected shape.
+    label
+        The name of the field in error messages.
+
+    Returns
+    -------
+    Int64Array
+        The entries.
+
+    Raises
+    ------
+    InputError
+        If the size or the type of the entries is wrong.
+    """
     if not isinstance(values, Packed):
         if values.shape != shape:
             raise InputError(label, f"expected numbers of shape {shape}, got {values.shape}")
@@ -77,13 +110,42 @@ def unpacked(values: Integers, shape: tuple[int, ...], label: str) -> Array:
 
 
 def to_json(values: Integers) -> dict[str, Any]:
-    """Return an array as it stands in the file."""
-    short = packed(values)
-    return {"bits": short.bits, "data": base64.b64encode(short.data).decode()}
+    """Convert an array to its JSON form.
+
+    Parameters
+    ----------
+    values
+        The array.
+
+    Returns
+    -------
+    dict
+        The fields ``bits`` and ``data``.
+    """
+    array = packed(values)
+    return {"bits": array.bits, "data": base64.b64encode(array.data).decode()}
 
 
 def from_json(value: object, label: str) -> Packed:
-    """Read an array of the file, without decompressing it."""
+    """Read an array from its JSON form, without decompressing it.
+
+    Parameters
+    ----------
+    value
+        The JSON value.
+    label
+        The name of the field in error messages.
+
+    Returns
+    -------
+    Packed
+        The packed array.
+
+    Raises
+    ------
+    InputError
+        If a field is missing or wrong.
+    """
     fields = Fields(value, label, ("bits", "data"))
     bits = fields.integer("bits")
     if bits not in _WIDTHS:
@@ -96,7 +158,7 @@ def from_json(value: object, label: str) -> Packed:
 
 
 def _filters(size: int) -> list[dict[str, int]]:
-    """Return how so many bytes are compressed: with no larger window than they need."""
+    """Return the compression filters for a number of bytes; the dictionary is no larger than the data needs."""
     window = 1 << min(max(size.bit_length(), 12), 26)
     preset = 9 | lzma.PRESET_EXTREME
     return [{"id": lzma.FILTER_LZMA2, "preset": preset, "dict_size": window, "lc": 0, "pb": 0}]

@@ -1,43 +1,59 @@
-"""What a part of a proof is about: the homes still possible, topics known to be open, and how much servers do."""
+"""Regions of the verifier: parts of all assignments, as the steps of a proof make them.
+
+A region is given by the allowed homes, the topics known to be open on a server, and a range of ``θ`` for each server.
+The prover has a region of its own, :mod:`formulations.bounding.region`, in floating point.
+"""
 
 from dataclasses import dataclass
 
 import numpy as np
 
 from relocbench.formulations.certificates.certificate import SHARE_UNITS, Split, SplitClient, SplitTopic
-from relocbench.formulations.certificates.integer_problem import Bools, Whole, WholeProblem
-from relocbench.formulations.certificates.packed_arrays import Array
+from relocbench.formulations.certificates.integer_problem import BoolArray, IntegerArray, IntegerProblem
+from relocbench.formulations.certificates.packed_arrays import Int64Array
 from relocbench.instances.errors import InputError, shown
 
 # θ is computed in units of 2^-60.
 THETA_BITS = 60
+# θ = 1 in these units.
 ONE = 1 << THETA_BITS
 
 
 @dataclass(frozen=True, eq=False)
-class State:
-    """All assignments that keep to the following.
+class Region:
+    """All assignments with allowed homes, the given topics open, and ``θ`` within its range.
 
     Attributes
     ----------
     allowed
-        ``M×L``: the homes of each client; at least one.
+        The homes each client may have (``M×L``); at least one per client.
     open
-        ``N×L``: these topics have a publisher at these servers.
+        The topics that have a publisher at each server (``N×L``).
     low, high
-        ``L``: ``θ`` is within these, in units of 1/1024.
+        The range of ``θ`` in units of 1/1024, per server.
     """
 
-    allowed: Bools
-    open: Bools
-    low: Array
-    high: Array
+    allowed: BoolArray
+    open: BoolArray
+    low: Int64Array
+    high: Int64Array
 
 
-def root(problem: WholeProblem) -> State:
-    """Return the state of all assignments."""
+def root_region(problem: IntegerProblem) -> Region:
+    """Create the region of all assignments.
+
+    Parameters
+    ----------
+    problem
+        The instance.
+
+    Returns
+    -------
+    Region
+        The root region.
+    """
     clients, servers, topics = problem.n_clients, problem.n_servers, problem.n_topics
-    return State(
+    return Region(
         np.ones((clients, servers), np.bool_),
         np.zeros((topics, servers), np.bool_),
         np.zeros(servers, np.int64),
@@ -45,13 +61,29 @@ def root(problem: WholeProblem) -> State:
     )
 
 
-def restricted(problem: WholeProblem, state: State, allowed: Bools, opened: Bools | None = None) -> State | None:
-    """Return the state with only these homes left and these topics open; None if no assignment is left.
+def restricted(
+    problem: IntegerProblem, region: Region, allowed: BoolArray, opened: BoolArray | None = None
+) -> Region | None:
+    """Allow only some homes and open more topics.
 
-    Where only one client can be the publisher that an open topic has at its server, that client is there.
+    If only one client can be the publisher that an open topic has at a server, this server is the client's home.
+
+    Parameters
+    ----------
+    problem, region
+        The instance and the region.
+    allowed
+        The homes to keep (``M×L``).
+    opened
+        Topics that are open on a server in addition (``N×L``).
+
+    Returns
+    -------
+    Region or None
+        The part of the region; None if it has no assignment.
     """
-    allowed = allowed & state.allowed
-    opened = state.open if opened is None else opened | state.open
+    allowed = allowed & region.allowed
+    opened = region.open if opened is None else opened | region.open
     changed = True
     while changed:
         changed = False
@@ -64,83 +96,114 @@ def restricted(problem: WholeProblem, state: State, allowed: Bools, opened: Bool
                 allowed[candidates[0]] = False
                 allowed[candidates[0], server] = True
                 changed = True
-    return State(allowed, opened, state.low, state.high) if allowed.any(axis=1).all() else None
+    return Region(allowed, opened, region.low, region.high) if allowed.any(axis=1).all() else None
 
 
-def settled(problem: WholeProblem, state: State | None) -> State | None:
-    """Return the state without homes that nobody can have, as ``θ`` would be too small there; None if it is empty."""
-    if state is None or (not state.low.any() and (state.high == SHARE_UNITS).all()):
-        return state
-    left: State | None = state
-    while left is not None:
-        least, most = theta_range(problem, left)
-        impossible = (most < least[None, :]).astype(np.bool_) & left.allowed
-        if not impossible.any():
+def propagated(problem: IntegerProblem, region: Region | None) -> Region | None:
+    """Forbid the homes that the ranges of ``θ`` exclude.
+
+    Parameters
+    ----------
+    problem, region
+        The instance and the region; None for an empty region.
+
+    Returns
+    -------
+    Region or None
+        The same assignments with fewer allowed homes; None if there is no assignment.
+    """
+    if region is None or (not region.low.any() and (region.high == SHARE_UNITS).all()):
+        return region
+    rest: Region | None = region
+    while rest is not None:
+        least, most = theta_range(problem, rest)
+        excluded = (most < least[None, :]).astype(np.bool_) & rest.allowed
+        if not excluded.any():
             break
-        left = restricted(problem, left, ~impossible)
-    return left
+        rest = restricted(problem, rest, ~excluded)
+    return rest
 
 
-def cases(problem: WholeProblem, state: State, split: Split) -> list[State | None]:
-    """Return the two states of a split, first case first; None for one without an assignment."""
+def split_region(problem: IntegerProblem, region: Region, split: Split) -> list[Region | None]:
+    """Split a region.
+
+    Parameters
+    ----------
+    problem, region
+        The instance and the region.
+    split
+        The split step of the proof.
+
+    Returns
+    -------
+    list of Region or None
+        The two parts, first part first; None for a part without an assignment.
+    """
     if isinstance(split, SplitClient):
         _check(split.client, problem.n_clients, "client")
         for server in split.servers:
             _check(server, problem.n_servers, "servers")
-        first, second = state.allowed.copy(), state.allowed.copy()
+        first, second = region.allowed.copy(), region.allowed.copy()
         second[split.client, list(split.servers)] = False
         first[split.client] &= ~second[split.client]
-        states: list[State | None] = [restricted(problem, state, first), restricted(problem, state, second)]
+        parts: list[Region | None] = [restricted(problem, region, first), restricted(problem, region, second)]
     elif isinstance(split, SplitTopic):
         _check(split.topic, problem.n_topics, "topic")
         _check(split.server, problem.n_servers, "server")
-        without, opened = state.allowed.copy(), state.open.copy()
+        without, opened = region.allowed.copy(), region.open.copy()
         without[problem.instance.publishers[split.topic], split.server] = False
         opened[split.topic, split.server] = True
-        states = [restricted(problem, state, without), restricted(problem, state, state.allowed, opened)]
+        parts = [restricted(problem, region, without), restricted(problem, region, region.allowed, opened)]
     else:
         _check(split.server, problem.n_servers, "server")
         _check(split.share - 1, SHARE_UNITS - 1, "share", 1)
-        low, high = state.low.copy(), state.high.copy()
+        low, high = region.low.copy(), region.high.copy()
         low[split.server] = max(low[split.server], split.share)
         high[split.server] = min(high[split.server], split.share)
-        states = [State(state.allowed, state.open, *share) for share in ((state.low, high), (low, state.high))]
-    return [settled(problem, case) for case in states]
+        parts = [Region(region.allowed, region.open, *thetas) for thetas in ((region.low, high), (low, region.high))]
+    return [propagated(problem, part) for part in parts]
 
 
-def theta_range(problem: WholeProblem, state: State) -> tuple[Whole, Whole]:
-    """Return between what each server's ``θ`` must lie, in units of ``2^-60``, rounded outwards.
+def theta_range(problem: IntegerProblem, region: Region) -> tuple[IntegerArray, IntegerArray]:
+    """Compute the range of each server's ``θ`` in a region, in units of ``2^-60``, rounded outwards.
+
+    Parameters
+    ----------
+    problem, region
+        The instance and the region.
 
     Returns
     -------
-    ``L``: the least, whatever the clients do; ``M×L``: the most with this client at the server (and any number where it
-    cannot be there).
+    least
+        The least ``θ`` of each server (``L``).
+    most
+        The largest ``θ`` of each server with a client there (``M×L``); any number if the client cannot be there.
     """
-    allowed = state.allowed
-    stored = np.where(problem.open_topics(allowed), problem.spool[:, None], 0).sum(axis=0)
-    computed = np.where(allowed, problem.demand[:, None], 0).sum(axis=0)
-    least = np.minimum(_theta(problem.storage_capacity, stored), _theta(problem.compute_capacity, computed))
-    least = np.maximum(least, state.low.astype(object) * (ONE // SHARE_UNITS))
+    allowed = region.allowed
+    storage_load = np.where(problem.open_topics(allowed), problem.spool[:, None], 0).sum(axis=0)
+    compute_load = np.where(allowed, problem.demand[:, None], 0).sum(axis=0)
+    least = np.minimum(_theta(problem.storage_capacity, storage_load), _theta(problem.compute_capacity, compute_load))
+    least = np.maximum(least, region.low.astype(object) * (ONE // SHARE_UNITS))
 
     fixed = allowed & (allowed.sum(axis=1) == 1)[:, None]
-    certain = problem.open_topics(fixed) | state.open
-    stored = np.where(certain, problem.spool[:, None], 0).sum(axis=0)
-    computed = np.where(fixed, problem.demand[:, None], 0).sum(axis=0)
-    known = state.high.astype(object) * (ONE // SHARE_UNITS)
-    most: Whole = np.repeat(known[None, :], len(allowed), axis=0)
+    certain = problem.open_topics(fixed) | region.open
+    storage_load = np.where(certain, problem.spool[:, None], 0).sum(axis=0)
+    compute_load = np.where(fixed, problem.demand[:, None], 0).sum(axis=0)
+    high = region.high.astype(object) * (ONE // SHARE_UNITS)
+    most: IntegerArray = np.repeat(high[None, :], len(allowed), axis=0)
     for l in np.flatnonzero((least < ONE).astype(np.bool_)):
-        more_stored = stored[l] + problem.topic_sums(~certain[:, l])
-        more_computed = computed[l] + np.where(fixed[:, l], 0, problem.demand)
+        storage_with = storage_load[l] + problem.topic_sums(~certain[:, l])
+        compute_with = compute_load[l] + np.where(fixed[:, l], 0, problem.demand)
         theta = np.minimum(
-            _theta(problem.storage_capacity[l], more_stored, upwards=True),
-            _theta(problem.compute_capacity[l], more_computed, upwards=True),
+            _theta(problem.storage_capacity[l], storage_with, upwards=True),
+            _theta(problem.compute_capacity[l], compute_with, upwards=True),
         )
-        most[:, l] = np.minimum(theta, known[l])
+        most[:, l] = np.minimum(theta, high[l])
     return least, most
 
 
-def _theta(capacity: Whole, load: Whole, upwards: bool = False) -> Whole:
-    """Return ``min(1, capacity / load)``, which is 1 without a load."""
+def _theta(capacity: IntegerArray, load: IntegerArray, upwards: bool = False) -> IntegerArray:
+    """Return ``min(1, capacity / load)`` in units of ``2^-60``; it is 1 without a load."""
     divisor = np.maximum(load, 1)
     theta = ((capacity << THETA_BITS) + (divisor - 1 if upwards else 0)) // divisor
     return np.where(load <= capacity, ONE, np.minimum(theta, ONE))

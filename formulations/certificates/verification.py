@@ -1,7 +1,7 @@
-"""Is a certificate a proof? Answered in whole numbers and rationals, without anything that solvers are made of.
+"""The verifier: checks in integers and rationals whether a certificate is a proof.
 
-Of this project only data classes and file readers are used, and what is in this folder. docs/certificates.md says why
-an accepted certificate is a proof.
+It shares no code with the solvers. From this project it imports the data classes, the file readers and the modules of
+this folder. docs/certificates.md shows why an accepted certificate is a proof.
 """
 
 import math
@@ -14,42 +14,41 @@ from pathlib import Path
 import numpy as np
 
 from relocbench.formulations.certificates.certificate import Certificate, Dual, Step, read_certificate
-from relocbench.formulations.certificates.exact_bound import after_dual
+from relocbench.formulations.certificates.exact_bound import apply_dual
 from relocbench.formulations.certificates.integer_problem import (
-    WholeProblem,
+    IntegerProblem,
     client_delay,
     exact_integers,
     server_delay,
 )
-from relocbench.formulations.certificates.region import State, cases, root
+from relocbench.formulations.certificates.region import Region, root_region, split_region
 from relocbench.instances.errors import InputError, shown
 from relocbench.instances.instance import Instance
 
-# Relative from a cost of 1 up, absolute below: as everywhere in this project.
+# A bound this close to the objective proves optimality (relative, absolute below a cost of 1).
 TOLERANCE = Fraction(1, 10**6)
-# Of all states that wait to be proved, in entries of their tables.
+# The largest number of regions that wait to be proved, times the number of clients and servers.
 MOST_WAITING = 1 << 31
 
-
-Watch = Callable[[int], None]
+OnStep = Callable[[int], None]
 
 
 @dataclass(frozen=True)
 class Verdict:
-    """What a certificate proves.
+    """The result of a verification.
 
     Attributes
     ----------
     proved
         Whether the claim is proved.
     reason
-        Why not, in one line; empty if it is.
+        Why the claim is not proved, in one line; empty if it is.
     objective
-        What the homes cost; None if they are none of the instance's.
+        The cost of the homes; None if they are not homes of the instance.
     bound
         The claim, if it is proved: no assignment costs less.
     steps
-        How many steps the proof has.
+        The number of steps of the proof.
     """
 
     proved: bool
@@ -60,7 +59,7 @@ class Verdict:
 
     @property
     def gap(self) -> Fraction | None:
-        """``(objective - bound) / objective``; None where nothing is proved or that is no number."""
+        """``(objective - bound) / objective``; None if nothing is proved or the quotient is not defined."""
         if self.objective is None or self.bound is None:
             return None
         missing = self.objective - self.bound
@@ -68,7 +67,7 @@ class Verdict:
 
     @property
     def status(self) -> str:
-        """``optimal``, ``feasible`` or, where nothing is proved, ``error``."""
+        """``optimal``, ``feasible`` or, if nothing is proved, ``error``."""
         if self.objective is None or self.bound is None:
             return "error"
         closed = self.bound >= self.objective - TOLERANCE * max(Fraction(1), self.objective)
@@ -78,16 +77,23 @@ class Verdict:
 def verify(
     instance: Instance,
     certificate: Certificate | str | Path,
-    watch: Watch = lambda step: None,
+    on_step: OnStep = lambda step: None,
 ) -> Verdict:
-    """Tell whether the proof of a certificate is one, and of what.
+    """Verify a certificate.
 
     Parameters
     ----------
+    instance
+        The instance.
     certificate
-        Read already, or the path of its file; a file that cannot be read proves nothing.
-    watch
-        Called with the number of each step that is looked at.
+        The certificate, or the path of its file. A file that cannot be read proves nothing.
+    on_step
+        Called with the index of each step that is checked.
+
+    Returns
+    -------
+    Verdict
+        What is proved, or the reason why nothing is.
     """
     steps = 0
     objective = None
@@ -96,9 +102,8 @@ def verify(
             certificate = read_certificate(certificate)
         steps = len(certificate.proof)
         objective = _objective(instance, certificate)
-        if certificate.bound > objective:
-            raise InputError("claim", "is above what the homes of the certificate cost")
-        _check_proof(WholeProblem(instance), certificate.proof, certificate.bound, watch)
+        _check_claim(certificate, objective)
+        _check_proof(IntegerProblem(instance), certificate.proof, certificate.bound, on_step)
     except InputError as error:
         return Verdict(False, str(error), objective, None, steps)
     except MemoryError:
@@ -107,52 +112,78 @@ def verify(
 
 
 def cost(instance: Instance, home: Sequence[int]) -> Fraction:
-    """Return what homes cost, ``ΣD``, by the definition of docs/model.md and without any rounding."""
-    clients, used = np.arange(instance.n_clients), sorted(set(home))
-    (near,), near_bits = exact_integers(client_delay(instance, clients, np.asarray(home)))
-    rows, far_bits = exact_integers(*server_delay(instance)[used])
-    far = dict(zip(used, rows, strict=True))
+    """Compute the cost ``ΣD`` of homes by the definition in docs/model.md, without any rounding.
 
-    stored: dict[int, Fraction] = defaultdict(Fraction)
-    computed: dict[int, Fraction] = defaultdict(Fraction)
-    sent: Counter[int] = Counter()
-    walked: Counter[int] = Counter()  # Σ dH over publications with so many receivers, times that number
-    crossed: Counter[tuple[int, int]] = Counter()  # Σ dS of those that are sent from a server
+    Parameters
+    ----------
+    instance
+        The instance.
+    home
+        The server of each client.
+
+    Returns
+    -------
+    Fraction
+        The cost.
+    """
+    clients, used = np.arange(instance.n_clients), sorted(set(home))
+    (to_home,), client_bits = exact_integers(client_delay(instance, clients, np.asarray(home)))
+    rows, server_bits = exact_integers(*server_delay(instance)[used])
+    between = dict(zip(used, rows, strict=True))
+
+    storage_load: dict[int, Fraction] = defaultdict(Fraction)
+    compute_load: dict[int, Fraction] = defaultdict(Fraction)
+    publications: Counter[int] = Counter()  # per server
+    # Integers are summed for each number of receivers |R|, so that there is one division for each.
+    client_sum: Counter[int] = Counter()  # by |R|: Σ dH of the publications, times |R|
+    server_sum: Counter[tuple[int, int]] = Counter()  # by server and |R|: Σ dS of the publications, times |R|
     for u, publishers, subscribers in zip(instance.spool, instance.publishers, instance.subscribers, strict=True):
-        listeners = set(subscribers.tolist())
-        walk_all = sum(near[r] for r in listeners)
-        places = Counter(home[r] for r in listeners)
-        cross = {
-            server: sum(count * far[server][place] for place, count in places.items())
+        subscribing = set(subscribers.tolist())
+        client_sum_all = sum(to_home[r] for r in subscribing)
+        receiver_homes = Counter(home[r] for r in subscribing)
+        server_sum_from = {
+            server: sum(count * between[server][other] for other, count in receiver_homes.items())
             for server in {home[m] for m in publishers.tolist()}
         }
-        for server in cross:
-            stored[server] += Fraction(float(u))
+        for server in server_sum_from:
+            storage_load[server] += Fraction(float(u))
         for m in publishers.tolist():
             server = home[m]
-            computed[server] += Fraction(float(u))
-            receivers = len(listeners) - (m in listeners)
+            compute_load[server] += Fraction(float(u))
+            receivers = len(subscribing) - (m in subscribing)
             if receivers:
-                sent[server] += 1
-                walked[receivers] += receivers * near[m] + walk_all - (near[m] if m in listeners else 0)
-                crossed[server, receivers] += cross[server]  # from a server to itself is 0
+                publications[server] += 1
+                others = client_sum_all - (to_home[m] if m in subscribing else 0)
+                client_sum[receivers] += receivers * to_home[m] + others
+                server_sum[server, receivers] += server_sum_from[server]  # dS from a server to itself is 0
 
-    total = sum((Fraction(way, count << near_bits) for count, way in walked.items()), Fraction(0))
+    total = sum((Fraction(delay, count << client_bits) for count, delay in client_sum.items()), Fraction(0))
     spread: dict[int, Fraction] = defaultdict(Fraction)
-    for (server, receivers), way in crossed.items():
-        spread[server] += Fraction(way, receivers << far_bits)
-    for server, count in sent.items():
+    for (server, receivers), delay in server_sum.items():
+        spread[server] += Fraction(delay, receivers << server_bits)
+    for server, count in publications.items():
         theta = Fraction(1)
-        if stored[server]:
-            theta = min(theta, Fraction(float(instance.storage_capacity[server])) / stored[server])
-        if computed[server]:
-            theta = min(theta, Fraction(float(instance.compute_capacity[server])) / computed[server])
+        if storage_load[server]:
+            theta = min(theta, Fraction(float(instance.storage_capacity[server])) / storage_load[server])
+        if compute_load[server]:
+            theta = min(theta, Fraction(float(instance.compute_capacity[server])) / compute_load[server])
         total += 2 * Fraction(instance.cloud_delay) * count * (1 - theta) + theta * spread[server]
     return total
 
 
 def rounded_down(number: Fraction) -> float:
-    """Return the largest float that is not above the number."""
+    """Round a number down to a float.
+
+    Parameters
+    ----------
+    number
+        The number.
+
+    Returns
+    -------
+    float
+        The largest float that is not above the number.
+    """
     nearest = float(number)
     return nearest if nearest <= number else math.nextafter(nearest, -math.inf)
 
@@ -170,36 +201,41 @@ def _objective(instance: Instance, certificate: Certificate) -> Fraction:
     return cost(instance, home)
 
 
-def _check_proof(problem: WholeProblem, steps: Sequence[Step], claim: Fraction, watch: Watch) -> None:
-    """Work through the steps: each state has a stretch of them to be proved with.
+def _check_claim(certificate: Certificate, objective: Fraction) -> None:
+    if certificate.bound > objective:
+        raise InputError("claim", "is above what the homes of the certificate cost")
 
-    A dual proves the state or, at the least, drops homes from it; a split ends it and gives both cases a part of what
-    follows. What follows on a proof is passed over.
+
+def _check_proof(problem: IntegerProblem, steps: Sequence[Step], claim: Fraction, on_step: OnStep) -> None:
+    """Check the steps. Each region has a range of steps that must prove it.
+
+    A dual step proves its region or forbids homes in it. A split step ends its region and divides the following steps
+    between the two parts. Steps after the end of a region are ignored.
     """
-    waiting: list[tuple[State, int, int]] = [(root(problem), 0, len(steps))]
+    waiting: list[tuple[Region, int, int]] = [(root_region(problem), 0, len(steps))]
     while waiting:
-        state, begin, end = waiting.pop()
-        rest: State | None = state
+        region, begin, end = waiting.pop()
+        rest: Region | None = region
         for index in range(begin, end):
             if rest is None:
                 break
             step = steps[index]
-            watch(index)
+            on_step(index)
             try:
                 if not isinstance(step, Dual):
                     middle = index + 1 + step.first
                     if not index < middle <= end:
                         raise InputError("first", f"expected a number from 0 to {end - index - 1}, got {step.first}")
-                    stretches = ((index + 1, middle), (middle, end))
-                    found = zip(cases(problem, rest, step), stretches, strict=True)
-                    waiting += [(case, *stretch) for case, stretch in found if case is not None]
+                    ranges = ((index + 1, middle), (middle, end))
+                    parts = zip(split_region(problem, rest, step), ranges, strict=True)
+                    waiting += [(part, *its_range) for part, its_range in parts if part is not None]
                     rest = None
                 else:
-                    _, rest = after_dual(problem, rest, step, claim)
+                    _, rest = apply_dual(problem, rest, step, claim)
             except InputError as error:
                 raise error.inside(f"proof[{index}]") from error
         if rest is not None:
-            where = f"the steps from {begin} to {end - 1} do not do" if begin < end else "no step is left for"
-            raise InputError("claim", f"is not proved, {where} one of its cases")
-        if len(waiting) * state.allowed.size > MOST_WAITING:
-            raise InputError("proof", "leaves more cases than memory should hold")
+            where = f"the steps from {begin} to {end - 1} do not prove" if begin < end else "no step is left for"
+            raise InputError("claim", f"is not proved, {where} one of its regions")
+        if len(waiting) * region.allowed.size > MOST_WAITING:
+            raise InputError("proof", "has more open regions than fit into memory")

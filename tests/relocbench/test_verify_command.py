@@ -80,7 +80,7 @@ def test_an_invalid_proof_exits_with_1_and_prints_the_reason(files, certificate)
     for change, reason in (
         ({"claim": certificate.claim << 20}, "claim: is above what the homes of the certificate cost"),
         ({"instance": "f" * 64}, "instance: expected the hash"),
-        ({"proof": ()}, "claim: is not proved, no step is left for one of its cases"),
+        ({"proof": ()}, "claim: is not proved, no step is left for one of its regions"),
         ({"proof": (SplitClient(99, ()),)}, "proof[0]: client: expected a number from 0 to"),
         ({"home": np.full(INSTANCE.n_clients, 9)}, "home[0]: expected a server from 0 to"),
     ):

@@ -17,7 +17,7 @@ from tests.samples import KINDS, enumerable_instance, scaled_delays
 
 @pytest.fixture(autouse=True, scope="module")
 def _compiled():
-    """Compiling on an empty cache takes longer than some of the limits here."""
+    """Compile first: with an empty cache this takes longer than some of the time limits."""
     warm_up("bound")
 
 
@@ -33,7 +33,7 @@ def test_small_instances_of_every_kind_are_proved_optimal(seed):
 
 
 @pytest.mark.parametrize("regime", ["loose", "scarce", "overloaded"])
-def test_what_is_open_when_time_ends_has_a_verified_bound(regime):
+def test_the_time_limit_leaves_a_verified_bound(regime):
     instance = FAMILIES["small"].cells({"regime": regime, "clients": 39, "servers": 9})[0].build(1)
     found = certify(instance, time_limit=3)
     verdict = verify(instance, found.certificate)
@@ -50,7 +50,7 @@ def test_scaling_all_delays_scales_cost_and_bound():
     assert float(other.verdict.objective) == pytest.approx(1024 * float(one.verdict.objective), rel=2e-6)
 
 
-def test_an_interrupted_run_certifies_what_it_has():
+def test_an_interrupted_run_certifies_its_current_bound():
     instance = FAMILIES["paper"].cells({"sigma": 5})[0].build(0)
     calls = []
 
@@ -64,7 +64,7 @@ def test_an_interrupted_run_certifies_what_it_has():
     assert found.solution.bound >= 0.99 * calls[1]
 
 
-def test_without_time_there_is_still_a_certificate():
+def test_a_time_limit_of_0_still_gives_a_certificate():
     instance = FAMILIES["paper"].cells({"sigma": 10})[0].build(0)
     assert certify(instance, time_limit=0).verdict.proved
 
@@ -101,7 +101,7 @@ def test_the_commands_certify_and_verify(tmp_path):
     assert "instance" in err
 
 
-def test_the_bound_is_a_method_among_others():
+def test_the_method_bound_returns_a_proved_solution():
     instance = FAMILIES["tiny"].cells({"regime": "scarce", "shape": "roles"})[0].build(3)
     result = solve(instance, "bound", time_limit=30)
     assert result.solution.status == "optimal"

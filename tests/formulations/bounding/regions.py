@@ -1,4 +1,4 @@
-"""Regions and duals for tests."""
+"""Random regions, their assignments, and partly solved relaxations, for tests."""
 
 import itertools
 
@@ -11,9 +11,9 @@ from relocbench.instances.evaluation import evaluate
 
 
 def random_region(instance, rng, splits=3):
-    """Some part of all assignments, with at least one assignment in it, and the homes of one."""
+    """A random region that is not empty, and the homes of one of its assignments."""
     graph = client_graph(instance)
-    region = Region.whole(graph, hard=bool(rng.random() < 0.5))
+    region = Region.root(graph, hard=bool(rng.random() < 0.5))
     home = rng.integers(0, instance.n_servers, instance.n_clients)
     theta = evaluate(instance, home).theta
     for _ in range(splits):
@@ -29,12 +29,12 @@ def random_region(instance, rng, splits=3):
             region = region.split_topic(topic, server)[is_open]
         else:
             share = int(rng.integers(1, 1024)) / 1024
-            region = region.split_share(server, share)[bool(theta[server] > share)]
-    return region.settled(), home
+            region = region.split_theta(server, share)[bool(theta[server] > share)]
+    return region.propagated(), home
 
 
 def assignments(region):
-    """All assignments of a region, by the definition of its parts."""
+    """All assignments with the allowed homes and the open topics of a region."""
     graph = region.graph
     for homes in itertools.product(*(np.flatnonzero(row) for row in region.allowed)):
         home = np.array(homes)
@@ -46,12 +46,12 @@ def assignments(region):
 
 
 def inside(region, theta):
-    """Whether the shares of an assignment are those of the region, rounding aside."""
+    """Whether the θ of an assignment are in the ranges of the region, up to rounding."""
     return bool((theta >= region.low - 1e-12).all() and (theta <= region.high + 1e-12).all())
 
 
 def some_relaxation(region, rng, iterations=60):
-    """The relaxation of a region, a little way on, with all or some of its homes active."""
+    """The relaxation of a region after some iterations, with all or some of its homes active."""
     servers = region.allowed
     if rng.random() < 0.5:
         servers = servers & (rng.random(servers.shape) < 0.6)

@@ -15,10 +15,10 @@ def test_the_graph_has_the_coefficients_of_the_linear_models(seed):
     )
     pairs = {(min(pair), max(pair)) for pair in weights}
     assert list(zip(graph.first.tolist(), graph.second.tolist(), strict=True)) == sorted(pairs)
-    for i, j, there, back in zip(graph.first, graph.second, graph.there, graph.back, strict=True):
-        assert there == pytest.approx(weights.get((i, j), 0.0))
-        assert back == pytest.approx(weights.get((j, i), 0.0))
-    assert graph.own == pytest.approx(model.weight[:, None] * model.client_delay)
+    for i, j, forward, backward in zip(graph.first, graph.second, graph.forward, graph.backward, strict=True):
+        assert forward == pytest.approx(weights.get((i, j), 0.0))
+        assert backward == pytest.approx(weights.get((j, i), 0.0))
+    assert graph.distance_cost == pytest.approx(model.weight[:, None] * model.client_delay)
     assert graph.detour == pytest.approx(model.detour * model.publications)
     assert graph.demand == pytest.approx(model.demand)
     assert graph.spool.tolist() == model.spool.tolist()

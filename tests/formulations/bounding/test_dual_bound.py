@@ -1,14 +1,15 @@
 import numpy as np
 import pytest
 
-from relocbench.formulations.bounding.certificate_steps import _step
+from relocbench.formulations.bounding.certificate_steps import _dual_step
 from relocbench.formulations.bounding.client_graph import client_graph
 from relocbench.formulations.bounding.dual_bound import Dual, bound_of, dual_of, least_cost_with
+from relocbench.formulations.bounding.pdhg import PdhgIterate
 from relocbench.formulations.bounding.region import Region
 from relocbench.formulations.bounding.relaxation import Labels, Relaxation
+from relocbench.formulations.certificates import region as verifier_region
 from relocbench.formulations.certificates.exact_bound import DualBound
-from relocbench.formulations.certificates.integer_problem import WholeProblem
-from relocbench.formulations.certificates.region import State
+from relocbench.formulations.certificates.integer_problem import IntegerProblem
 from relocbench.instances.evaluation import evaluate
 from tests.formulations.bounding.regions import assignments, inside, random_region, some_relaxation
 from tests.samples import KINDS, enumerable_instance, random_instance
@@ -16,11 +17,12 @@ from tests.samples import KINDS, enumerable_instance, random_instance
 SEEDS = range(3 * len(KINDS))
 
 
-def state_of(region, instance):
+def as_verifier_region(region, instance):
+    """The same region in the form of the verifier."""
     opened = np.zeros((instance.n_topics, instance.n_servers), np.bool_)
     opened[region.graph.loading] = region.opened
     low, high = (np.round(1024 * values).astype(np.int64) for values in (region.low, region.high))
-    return State(region.allowed, opened, low, high)
+    return verifier_region.Region(region.allowed, opened, low, high)
 
 
 @pytest.mark.parametrize("seed", SEEDS)
@@ -40,8 +42,8 @@ def test_no_assignment_of_a_region_costs_less_than_its_bound(seed):
         rounding = 1e-9 * max(1.0, cost.objective)
         assert bound.value <= cost.objective + rounding
         assert (least[np.arange(len(home)), home] <= cost.objective + rounding).all()
-        assert (cost.theta >= region.least_share - 1e-12).all()
-        assert (cost.theta[home] <= region.largest_share[np.arange(len(home)), home] + 1e-12).all()
+        assert (cost.theta >= region.least_theta - 1e-12).all()
+        assert (cost.theta[home] <= region.largest_theta[np.arange(len(home)), home] + 1e-12).all()
     assert found
 
 
@@ -52,7 +54,7 @@ def test_the_verifier_finds_the_same_bound(seed):
     region, _ = random_region(instance, rng)
     dual = dual_of(some_relaxation(region, rng))
     bound = bound_of(dual, region)
-    exact = DualBound(WholeProblem(instance), state_of(region, instance), _step(dual, fix=True))
+    exact = DualBound(IntegerProblem(instance), as_verifier_region(region, instance), _dual_step(dual, fix=True))
     size = max(
         1.0,
         abs(bound.value),
@@ -62,10 +64,10 @@ def test_the_verifier_finds_the_same_bound(seed):
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-def test_a_client_without_an_active_home_is_bounded_as_the_verifier_does(seed):
+def test_a_client_without_an_active_home_has_the_same_bound_as_in_the_verifier(seed):
     rng = np.random.default_rng(seed)
     instance = random_instance(seed)
-    region = Region.whole(client_graph(instance))
+    region = Region.root(client_graph(instance))
     dual = dual_of(some_relaxation(region, rng))
     client = int(rng.integers(instance.n_clients))
     other = ~dual.labels.servers[client]
@@ -73,7 +75,7 @@ def test_a_client_without_an_active_home_is_bounded_as_the_verifier_does(seed):
         return
     region, _ = region.split_client(client, other)
     bound = bound_of(dual, region).value
-    exact = DualBound(WholeProblem(instance), state_of(region, instance), _step(dual, fix=False))
+    exact = DualBound(IntegerProblem(instance), as_verifier_region(region, instance), _dual_step(dual, fix=False))
     size = max(
         1.0,
         abs(bound),
@@ -83,22 +85,22 @@ def test_a_client_without_an_active_home_is_bounded_as_the_verifier_does(seed):
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-def test_of_a_single_assignment_the_zero_dual_proves_the_cost(seed):
+def test_on_a_single_assignment_the_bound_of_the_zero_dual_is_the_cost(seed):
     instance = random_instance(seed)
     graph = client_graph(instance)
     home = np.random.default_rng(seed).integers(0, instance.n_servers, instance.n_clients)
     only = np.zeros((instance.n_clients, instance.n_servers), np.bool_)
     only[np.arange(instance.n_clients), home] = True
-    region = Region.whole(graph).limited(only)
+    region = Region.root(graph).restricted(only)
     cost = evaluate(instance, home).objective
-    assert bound_of(Dual.nothing(region), region).value == pytest.approx(cost, rel=1e-9, abs=1e-9)
+    assert bound_of(Dual.zero(region), region).value == pytest.approx(cost, rel=1e-9, abs=1e-9)
 
 
-def test_going_on_with_the_same_labels_changes_nothing():
-    region = Region.whole(client_graph(random_instance(6)))
+def test_a_warm_start_with_the_same_labels_changes_nothing():
+    region = Region.root(client_graph(random_instance(6)))
     one, other = (Relaxation(region, Labels.of(region.allowed)) for _ in range(2))
     one.iterate(50)
-    other.follow(one)
-    for mine, its in zip(other.moving, one.moving, strict=True):
-        if mine is not other.moving.ahead and mine is not other.moving.y_ahead:
-            assert mine == pytest.approx(its, abs=1e-7)
+    other.warm_start(one)
+    for name in PdhgIterate._fields:
+        if not name.endswith("extrapolated"):
+            assert getattr(other.variables, name) == pytest.approx(getattr(one.variables, name), abs=1e-7)

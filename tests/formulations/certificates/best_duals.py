@@ -1,4 +1,4 @@
-"""The best dual there is, by linear programming: the bound of docs/certificates.md written down a second time."""
+"""The dual with the largest bound, by linear programming: a second implementation of docs/certificates.md."""
 
 import itertools
 from collections import defaultdict
@@ -7,8 +7,8 @@ import numpy as np
 from scipy.optimize import linprog
 from scipy.sparse import csr_array
 
-from relocbench.formulations.certificates.integer_problem import WholeProblem
-from relocbench.formulations.certificates.region import State
+from relocbench.formulations.certificates.integer_problem import IntegerProblem
+from relocbench.formulations.certificates.region import Region
 from relocbench.formulations.linearisation import linearise
 
 
@@ -37,7 +37,7 @@ class Program:
         gain = np.zeros(len(self.low))
         for c, amount in self.gain.items():
             gain[c] = amount
-        # Boxed, as what is free of charge would otherwise be without end.
+        # Upper bounds are needed, because variables that cost nothing would be unbounded.
         bounds = [(low, 1e3) for low in self.low]
         found = linprog(-gain, matrix, self.limits, bounds=bounds, method="highs")
         assert found.status == 0, found.message
@@ -46,17 +46,17 @@ class Program:
 
 
 class BestDual:
-    """The dual with the largest bound, given which servers are hard; all homes are active.
+    """The dual with the largest bound for given hard servers; all homes are active.
 
     Attributes
     ----------
     value
-        The bound, as the linear program has it.
+        The bound, as computed by the linear program.
     alpha, beta, messages, shares
-        Floats, in the order of the certificate.
+        The dual variables as floats, in the order of the certificate.
     """
 
-    def __init__(self, problem: WholeProblem, state: State, hard: np.ndarray) -> None:
+    def __init__(self, problem: IntegerProblem, region: Region, hard: np.ndarray) -> None:
         model = linearise(problem.instance)
         clients, servers = range(model.n_clients), range(model.n_servers)
         loading = [n for n in range(problem.n_topics) if problem.spool[n] > 0]
@@ -66,9 +66,9 @@ class BestDual:
         weight = defaultdict(float)
         for m, r, w in zip(model.sender.tolist(), model.receiver.tolist(), model.pair_weight, strict=True):
             weight[m, r] = w
-        homes = [np.flatnonzero(row).tolist() for row in state.allowed]
-        opened = {(n, l) for n, l in np.argwhere(state.open).tolist() if n in u}
-        least, most = float_thetas(model, state, homes, topics, u, opened)
+        homes = [np.flatnonzero(row).tolist() for row in region.allowed]
+        opened = {(n, l) for n, l in np.argwhere(region.open).tolist() if n in u}
+        least, most = float_thetas(model, region, homes, topics, u, opened)
 
         program = Program()
         for l in servers:
@@ -113,8 +113,8 @@ class BestDual:
         self.shares = np.array([x("share", m, n, l) for m in clients for n in topics[m] for l in servers])
 
 
-def float_thetas(model, state, homes, topics, u, opened):
-    """The least θ of each server, and how much it is at most with a given client there."""
+def float_thetas(model, region, homes, topics, u, opened):
+    """The least θ of each server, and a function that returns the largest θ with a given client there."""
 
     def theta(l, there, more=()):
         stored = sum(u[n] for n in {n for m in there for n in topics[m]} | set(more))
@@ -128,7 +128,7 @@ def float_thetas(model, state, homes, topics, u, opened):
     certain = [[n for n, k in opened if k == l] for l in servers]
 
     def most(m, l):
-        return 1.0 if least[l] == 1 else min(state.high[l] / 1024, theta(l, fixed[l] | {m}, certain[l]))
+        return 1.0 if least[l] == 1 else min(region.high[l] / 1024, theta(l, fixed[l] | {m}, certain[l]))
 
-    least = [max(least[l], state.low[l] / 1024) for l in servers]
+    least = [max(least[l], region.low[l] / 1024) for l in servers]
     return least, most

@@ -33,7 +33,7 @@ from tests.samples import KINDS, random_instance
 
 @functools.cache
 def samples():
-    """A few instances of different kinds, each with a valid certificate and what its best assignment costs."""
+    """Instances of different kinds, each with a valid certificate and its optimal cost."""
     found = []
     for number, instance in instances_of_every_kind(2):
         rng = np.random.default_rng(number)
@@ -41,7 +41,7 @@ def samples():
         least, _ = Costs(instance).least()
         if len(certificate.proof) > 1:
             found.append((instance, certificate, least))
-    # Short ones, for speed; every kind of step is in one of them.
+    # Short certificates are faster. Together they contain every kind of step.
     found.sort(key=lambda sample: (len(sample[1].proof), sample[0].n_clients))
     kept = found[:: max(1, len(found) // 8)]
     steps = [step for _, certificate, _ in kept for step in certificate.proof]
@@ -60,7 +60,7 @@ def stored(index, folder):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("ending", ["json", "json.gz"])
-def test_a_certificate_is_read_as_it_was_written(tmp_path, ending):
+def test_a_written_certificate_is_read_back_unchanged(tmp_path, ending):
     for instance, certificate, _ in samples():
         path = tmp_path / f"cert.{ending}"
         write_certificate(certificate, path)
@@ -75,7 +75,7 @@ def test_a_certificate_is_read_as_it_was_written(tmp_path, ending):
         assert again.read_bytes() == path.read_bytes()
 
 
-def test_numbers_are_packed_as_short_as_they_are():
+def test_arrays_are_packed_with_the_least_number_of_bits():
     for values, bits in (
         ([True, False] * 9, 1),
         ([False] * 9, 0),
@@ -96,7 +96,7 @@ def test_numbers_are_packed_as_short_as_they_are():
     np.testing.assert_array_equal(unpacked(packed(table), (3, 4), "x"), table)
 
 
-def test_arrays_of_little_content_are_short():
+def test_arrays_with_little_information_are_short():
     assert len(json.dumps(to_json(np.zeros(60_000, np.int64)))) < 30
     assert len(json.dumps(to_json(np.ones((400, 16), bool)))) < 60
     assert len(json.dumps(to_json(np.array([5, -7])))) < 45
@@ -123,13 +123,13 @@ def test_no_more_is_decompressed_than_expected():
         ({"bits": 8, "data": "ä"}, "x.data: expected base64, got 'ä'"),
     ],
 )
-def test_what_is_no_packed_array_is_refused(value, problem):
+def test_a_wrong_packed_array_is_refused(value, problem):
     with pytest.raises(InputError) as caught:
         from_json(value, "x")
     assert str(caught.value) == problem
 
 
-def test_compressed_data_that_is_not_whole_is_refused():
+def test_incomplete_compressed_data_is_refused():
     good = packed(np.array([1, -300])).data
     for data in (b"", b"xz", good[:-1], good[:3], good + b"3", packed(np.array([1])).data, good[::-1]):
         with pytest.raises(InputError, match=r"x\.data: "):
@@ -163,7 +163,7 @@ def test_compressed_data_that_is_not_whole_is_refused():
         ({"proof": [{}] * 100_001}, "proof: expected at most 100000 steps, got 100001"),
     ],
 )
-def test_a_field_that_cannot_be_is_refused_by_name(tmp_path, change, problem):
+def test_a_wrong_field_is_refused_by_name(tmp_path, change, problem):
     path = tmp_path / "cert.json"
     path.write_text(json.dumps(json.loads(stored(0, tmp_path)) | change))
     with pytest.raises(InputError) as caught:
@@ -172,7 +172,7 @@ def test_a_field_that_cannot_be_is_refused_by_name(tmp_path, change, problem):
     assert not verify(samples()[0][0], path).proved
 
 
-def test_other_names_are_no_certificates(tmp_path):
+def test_other_file_names_are_refused(tmp_path):
     path = tmp_path / "cert.parquet"
     with pytest.raises(InputError, match="for a certificate"):
         write_certificate(samples()[0][1], path)
@@ -180,13 +180,13 @@ def test_other_names_are_no_certificates(tmp_path):
         read_certificate(path)
 
 
-# Whatever is done to a file: it is refused in one line, or what it claims is true.
+# A file that was tampered with is refused with a reason of one line, or its claim is still true.
 
 ARRAYS = ("active", "messages", "shares")
 
 
 def unpack_json(array, size=0):
-    """The numbers, of which there are at least so many."""
+    """The numbers of a packed array; ``size`` zeros if the array has no entries of its own."""
     raw = from_json(array, "x")
     if raw.bits == 0:
         return np.zeros(size, np.int64)
@@ -198,7 +198,7 @@ def unpack_json(array, size=0):
 
 @st.composite
 def tampered(draw, content):
-    """Up to three changes that leave a file readable: other numbers, other steps, another claim."""
+    """Up to three changes that leave the file readable: to the numbers, the steps or the claim."""
     tree = copy.deepcopy(content)
     for _ in range(draw(st.integers(1, 3))):
         steps = tree["proof"]
@@ -294,7 +294,7 @@ def changed_numbers(draw, array):
 
 
 def check_tampering(files, tmp_path, different, name="tampered.json"):
-    """Verify so many different files; return how many of them still prove something."""
+    """Verify a number of different files; return how many are still proofs, and how many there were."""
     seen, proved = set(), []
     path = tmp_path / name
 
@@ -321,33 +321,33 @@ def check_tampering(files, tmp_path, different, name="tampered.json"):
 
 
 @pytest.mark.slow
-def test_no_change_of_numbers_or_steps_proves_what_is_false(tmp_path):
+def test_no_change_of_numbers_or_steps_proves_a_false_claim(tmp_path):
     contents = [json.loads(stored(index, tmp_path)) for index in range(len(samples()))]
     proved, seen = check_tampering(lambda index: tampered(contents[index]), tmp_path, 1300)
-    assert 0.05 * seen < proved < 0.9 * seen  # many changes do no harm, but most proofs are spoilt by them
+    assert 0.05 * seen < proved < 0.9 * seen  # many changes keep the proof valid, but not nearly all
 
 
 @pytest.mark.slow
-def test_no_change_to_the_tree_of_a_certificate_proves_what_is_false(tmp_path):
+def test_no_change_to_the_json_tree_proves_a_false_claim(tmp_path):
     contents = [json.loads(stored(index, tmp_path)) for index in range(len(samples()))]
     check_tampering(lambda index: mutated_json(contents[index]), tmp_path, 400)
 
 
 @pytest.mark.parametrize("name", ["tampered.json", "tampered.json.gz"])
-def test_no_change_to_the_bytes_of_a_certificate_proves_what_is_false(tmp_path, name):
+def test_no_change_to_the_bytes_proves_a_false_claim(tmp_path, name):
     contents = [stored(index, tmp_path) for index in range(len(samples()))]
     if name.endswith(".gz"):
         contents = [gzip.compress(content, mtime=0) for content in contents]
     check_tampering(lambda index: mutated_bytes(contents[index]), tmp_path, 300, name)
 
 
-def test_claims_just_above_what_the_steps_prove_are_refused():
+def test_claims_just_above_the_optimum_are_refused():
     for instance, certificate, least in samples():
         raised = dataclasses.replace(certificate, claim=int(least * (1 << 60)) + 1, bits=60)
         assert not verify(instance, raised).proved
 
 
-def test_a_certificate_proves_nothing_of_another_instance():
+def test_a_certificate_proves_nothing_for_another_instance():
     for seed in range(len(KINDS)):
         assert "expected the hash" in verify(random_instance(seed), samples()[0][1]).reason
 

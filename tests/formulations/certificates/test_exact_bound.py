@@ -8,9 +8,9 @@ import pytest
 from relocbench.formulations.certificates import exact_bound as bound_module
 from relocbench.formulations.certificates.certificate import dual_step
 from relocbench.formulations.certificates.exact_bound import DualBound
-from relocbench.formulations.certificates.integer_problem import WholeProblem, rounded_delays, rounded_weights
+from relocbench.formulations.certificates.integer_problem import IntegerProblem, rounded_delays, rounded_weights
 from relocbench.formulations.certificates.packed_arrays import unpacked
-from relocbench.formulations.certificates.region import ONE, State, restricted, root, theta_range
+from relocbench.formulations.certificates.region import ONE, Region, restricted, root_region, theta_range
 from relocbench.formulations.linearisation import linearise
 from relocbench.instances.errors import InputError
 from relocbench.instances.evaluation_exact import evaluate_exact
@@ -19,13 +19,13 @@ from tests.formulations.certificates.duals import (
     Costs,
     good_dual,
     instances_of_every_kind,
+    integer_dual,
     perturbed,
     random_dual,
     random_hard,
-    random_state,
+    random_region,
     scaled,
     share_places,
-    whole_dual,
     zero_dual,
 )
 from tests.samples import KINDS, random_home, random_instance, scaled_delays, worked_example
@@ -35,10 +35,10 @@ def number(rounded):
     return np.ldexp(rounded.mantissa.astype(float), rounded.exponent)
 
 
-def test_coefficients_are_rounded_the_right_way_and_hardly():
+def test_coefficients_are_rounded_in_the_right_direction_by_very_little():
     for seed in range(len(KINDS)):
         instance = random_instance(seed)
-        problem, model = WholeProblem(instance), linearise(instance)
+        problem, model = IntegerProblem(instance), linearise(instance)
         unit = 1 << problem.load_bits
         assert [Fraction(a, unit) for a in problem.storage_capacity] == [
             Fraction(a) for a in instance.storage_capacity.tolist()
@@ -86,23 +86,23 @@ def test_numbers_of_any_size_keep_their_precision():
             assert found >= value if upwards else found <= value
 
 
-# The verifier never proves too much: held against enumeration, for all kinds of instances and all kinds of duals.
+# No dual proves a bound above the optimum. Optima come from enumeration, for all kinds of instances and duals.
 
 
-def duals_to_try(problem, state, rng):
+def duals_to_try(problem, region, rng):
     for _ in range(2):
-        good = good_dual(problem, state, rng)
-        yield from (random_dual(problem, state, rng), good, scaled(problem, state, good, rng))
+        good = good_dual(problem, region, rng)
+        yield from (random_dual(problem, region, rng), good, scaled(problem, region, good, rng))
         yield from (perturbed(good, rng), perturbed(good, rng))
-        # In coarse units every rounding counts.
+        # In coarse units rounding errors are large.
         units = {"bits": int(rng.integers(0, 6)), "multiplier_bits": int(rng.integers(0, 8))}
-        yield good_dual(problem, state, rng, **units)
+        yield good_dual(problem, region, rng, **units)
 
 
-def check_drops(costs, inside, bound, claim):
-    """No home is dropped that an assignment below the claim has."""
+def check_fixing(costs, inside, bound, claim):
+    """Check that no home of an assignment below the claim is forbidden."""
     cheap = inside & (costs.costs < float(claim) * (1 + 1e-12))
-    for client, server in np.argwhere(bound.dropped(claim)):
+    for client, server in np.argwhere(bound.forbidden(claim)):
         least, _ = costs.least(cheap & (costs.homes[:, client] == server))
         assert least is None or least >= claim
 
@@ -110,41 +110,41 @@ def check_drops(costs, inside, bound, claim):
 @pytest.mark.slow
 @pytest.mark.parametrize("fine", [40, 0])
 @pytest.mark.parametrize("part", range(2))
-def test_no_dual_proves_more_than_the_best_assignment_costs(part, fine, monkeypatch):
+def test_no_dual_proves_a_bound_above_the_optimum(part, fine, monkeypatch):
     monkeypatch.setattr(bound_module, "FINE_BITS", fine)
-    closeness, dropped, kinds = [], 0, Counter()
+    closeness, forbidden, kinds = [], 0, Counter()
     for seed, instance in instances_of_every_kind(10, part, 2):
         rng = np.random.default_rng([seed, fine])
-        problem, costs = WholeProblem(instance), Costs(instance)
-        state = root(problem)
+        problem, costs = IntegerProblem(instance), Costs(instance)
+        region = root_region(problem)
         if rng.random() < 0.75:
-            state = random_state(problem, rng, costs)
-            state = restricted(problem, state, state.allowed)
-        inside = costs.inside(state)
+            region = random_region(problem, rng, costs)
+            region = restricted(problem, region, region.allowed)
+        inside = costs.inside(region)
         least, _ = costs.least(inside)
         best = Fraction(-1)
-        for dual in duals_to_try(problem, state, rng):
-            bound = DualBound(problem, state, dual)
+        for dual in duals_to_try(problem, region, rng):
+            bound = DualBound(problem, region, dual)
             assert bound.value <= least
             best = max(best, bound.value)
             kinds.update(name for name in ("alpha", "beta", "hard") if any(getattr(dual, name)))
             for share in (0.3, 1.0, 1.5):
                 claim = bound.value + max(least - bound.value, Fraction(1, 100)) * Fraction(share)
-                check_drops(costs, inside, bound, claim)
-                dropped += int(bound.dropped(claim).sum())
-        kinds.update({"open": state.open.any(), "low": state.low.any(), "high": (state.high < 1024).any()})
+                check_fixing(costs, inside, bound, claim)
+                forbidden += int(bound.forbidden(claim).sum())
+        kinds.update({"open": region.open.any(), "low": region.low.any(), "high": (region.high < 1024).any()})
         if least > 0:
             closeness.append(float(best / least))
-    # Had the duals been bad, this would have held without proving much.
+    # With bad duals the assertions above would hold trivially.
     assert np.percentile(closeness, 50) > 0.9
     assert np.mean(np.array(closeness) > 0.99999) > 0.3
-    assert dropped > 3000
+    assert forbidden > 3000
     assert min(kinds[name] for name in ("alpha", "beta", "hard")) > 300
     assert min(kinds[name] for name in ("open", "low", "high")) > 15
 
 
-def exact_charges(instance, state, dual):
-    """What docs/certificates.md charges each allowed home, and the constant, without any rounding."""
+def exact_charges(instance, region, dual):
+    """The charges of the allowed homes and the constant of docs/certificates.md, without any rounding."""
     clients, servers = range(instance.n_clients), range(instance.n_servers)
     u = [Fraction(float(spool)) for spool in instance.spool]
     topics = [{n for n, own in enumerate(instance.publishers) if m in own.tolist() and u[n] > 0} for m in clients]
@@ -156,8 +156,8 @@ def exact_charges(instance, state, dual):
             publications[m] += bool(receivers)
             for r in receivers:
                 weight[m, r] += Fraction(1, len(receivers))
-    homes = [set(np.flatnonzero(row).tolist()) for row in state.allowed]
-    opened = [{n for n in range(instance.n_topics) if state.open[n, l] and u[n] > 0} for l in servers]
+    homes = [set(np.flatnonzero(row).tolist()) for row in region.allowed]
+    opened = [{n for n in range(instance.n_topics) if region.open[n, l] and u[n] > 0} for l in servers]
     storage, compute = (
         [Fraction(float(x)) for x in column] for column in (instance.storage_capacity, instance.compute_capacity)
     )
@@ -175,14 +175,14 @@ def exact_charges(instance, state, dual):
 
     charges, constant = {}, Fraction(0)
     for l in servers:
-        least = max(theta(l, [m for m in clients if l in homes[m]]), Fraction(int(state.low[l]), 1024))
+        least = max(theta(l, [m for m in clients if l in homes[m]]), Fraction(int(region.low[l]), 1024))
         constant += sum(alpha[l] * u[n] for n in opened[l])
         constant -= (alpha[l] * storage[l] + beta[l] * compute[l]) / (least if dual.hard[l] else 1)
         for m in clients:
             if l not in homes[m]:
                 continue
             certain = {r for r in clients if homes[r] == {l}} | {m}
-            most = min(theta(l, certain, opened[l]), Fraction(int(state.high[l]), 1024)) if least < 1 else least
+            most = min(theta(l, certain, opened[l]), Fraction(int(region.high[l]), 1024)) if least < 1 else least
             local = beta[l] * sum(u[n] for n in topics[m]) + sum(share[m, n, l] for n in topics[m] - opened[l])
             remote = 2 * Fraction(instance.cloud_delay) * publications[m]
             for r in set(clients) - {m}:
@@ -200,12 +200,12 @@ def test_charges_are_those_of_the_definition_rounded_down(fine, monkeypatch):
     monkeypatch.setattr(bound_module, "FINE_BITS", fine)
     for seed, instance in instances_of_every_kind(4):
         rng = np.random.default_rng([seed, fine])
-        problem = WholeProblem(instance)
-        state = random_state(problem, rng)
-        dual = random_dual(problem, state, rng, bits=fine // 2, multiplier_bits=int(rng.integers(0, 20)))
-        bound = DualBound(problem, state, dual)
+        problem = IntegerProblem(instance)
+        region = random_region(problem, rng)
+        dual = random_dual(problem, region, rng, bits=fine // 2, multiplier_bits=int(rng.integers(0, 20)))
+        bound = DualBound(problem, region, dual)
         found, constant = bound._charges()
-        charges, exact = exact_charges(instance, state, dual)
+        charges, exact = exact_charges(instance, region, dual)
         unit = Fraction(1, 1 << bound.unit)
         assert exact - (problem.n_servers * 2) * unit < constant * unit <= exact
         for place, charge in charges.items():
@@ -217,62 +217,62 @@ def test_open_topics_count_once():
     close = Counter()
     for seed, instance in instances_of_every_kind(6):
         rng = np.random.default_rng(seed)
-        problem, costs = WholeProblem(instance), Costs(instance)
+        problem, costs = IntegerProblem(instance), Costs(instance)
         opened = np.zeros((problem.n_topics, problem.n_servers), bool)
         home = costs.homes[rng.integers(len(costs.homes))]
         for topic in rng.permutation(problem.n_topics)[: 1 + seed % 3]:
             opened[topic, home[instance.publishers[int(topic)]][:1]] = True
-        everything = root(problem)
-        state = restricted(problem, everything, everything.allowed, opened)
-        least, _ = costs.least(costs.inside(state))
-        hard = random_hard(problem, state, rng)
-        best = BestDual(problem, state, hard)
-        active = np.ones_like(state.allowed)
+        everything = root_region(problem)
+        region = restricted(problem, everything, everything.allowed, opened)
+        least, _ = costs.least(costs.inside(region))
+        hard = random_hard(problem, region, rng)
+        best = BestDual(problem, region, hard)
+        active = np.ones_like(region.allowed)
         _, topic, server = share_places(problem, active)
         publishers = np.array([len(own) for own in instance.publishers])[topic]
         spool = problem.spool.astype(float)[topic] / (1 << problem.load_bits)
         for factor in (0.5, 1.0, 1.001, 30.0, 1000.0):
             alpha = factor * (best.alpha + (factor != 1.0) * rng.random())
             shares = alpha[server] * spool / publishers
-            dual = whole_dual(problem, active, best.messages, shares, alpha, np.zeros_like(alpha), hard)
-            bound = DualBound(problem, state, dual).value
+            dual = integer_dual(problem, active, best.messages, shares, alpha, np.zeros_like(alpha), hard)
+            bound = DualBound(problem, region, dual).value
             assert bound <= least
             close[factor] += bound > best.value - 1
     assert close[1.0] > 30
 
 
-def test_a_bound_is_what_a_linear_program_says():
+def test_the_bound_is_that_of_the_linear_program():
     for seed, instance in instances_of_every_kind(4):
         rng = np.random.default_rng(seed)
-        problem = WholeProblem(instance)
-        state = random_state(problem, rng) if seed % 3 else root(problem)
-        hard = random_hard(problem, state, rng)
-        best = BestDual(problem, state, hard)
-        active = np.ones_like(state.allowed)
-        dual = whole_dual(problem, active, best.messages, best.shares, best.alpha, best.beta, hard)
-        assert float(DualBound(problem, state, dual).value) == pytest.approx(best.value, rel=1e-6, abs=1e-6)
+        problem = IntegerProblem(instance)
+        region = random_region(problem, rng) if seed % 3 else root_region(problem)
+        hard = random_hard(problem, region, rng)
+        best = BestDual(problem, region, hard)
+        active = np.ones_like(region.allowed)
+        dual = integer_dual(problem, active, best.messages, best.shares, best.alpha, best.beta, hard)
+        assert float(DualBound(problem, region, dual).value) == pytest.approx(best.value, rel=1e-6, abs=1e-6)
 
 
-def state_of(problem, home):
-    """The state of one assignment."""
-    everything = root(problem)
+def region_of(problem, home):
+    """The region of one assignment."""
+    everything = root_region(problem)
     allowed = np.arange(problem.n_servers)[None, :] == home[:, None]
-    return State(allowed, everything.open, everything.low, everything.high)
+    return Region(allowed, everything.open, everything.low, everything.high)
 
 
 @pytest.mark.parametrize("factor", [1.0, 2.0**-30, 1e9])
-def test_one_home_for_each_client_leaves_its_cost(factor):
+def test_on_a_single_assignment_the_bound_is_the_cost(factor):
     for seed in range(4 * len(KINDS)):
         instance = scaled_delays(random_instance(seed), factor)
         home = random_home(instance, seed)
-        problem, cost = WholeProblem(instance), evaluate_exact(instance, home).objective
+        problem, cost = IntegerProblem(instance), evaluate_exact(instance, home).objective
         for bits in (0, 20, 40, 50):
-            value = DualBound(problem, state_of(problem, home), zero_dual(problem, bits=bits)).value
+            value = DualBound(problem, region_of(problem, home), zero_dual(problem, bits=bits)).value
             assert value <= cost
             assert value == pytest.approx(float(cost), rel=2e-8, abs=1e-8)
 
 
-def test_clients_far_from_each_other_do_not_spoil_the_rest():
+def test_large_delays_do_not_reduce_the_precision_of_small_ones():
     between = np.array([[0, 1.0, 1e12], [1.0, 0, 1e12], [1e12, 1e12, 0]])
     instance = dataclasses.replace(
         worked_example(),
@@ -282,22 +282,22 @@ def test_clients_far_from_each_other_do_not_spoil_the_rest():
         compute_capacity=np.full(3, 20.0),
         server_server_delay=between,
     )
-    problem, home = WholeProblem(instance), np.array([0, 0, 1, 1])
+    problem, home = IntegerProblem(instance), np.array([0, 0, 1, 1])
     cost = evaluate_exact(instance, home).objective
-    value = DualBound(problem, state_of(problem, home), zero_dual(problem)).value
+    value = DualBound(problem, region_of(problem, home), zero_dual(problem)).value
     assert value <= cost
     assert float(value) == pytest.approx(float(cost), rel=1e-8)
 
 
-def test_a_dual_of_zeros_proves_what_nearest_servers_cost_where_all_fits():
+def test_with_large_capacities_the_bound_of_the_zero_dual_is_the_least_distance_cost():
     fits = 0
     for seed in range(4 * len(KINDS)):
         instance = random_instance(seed)
-        problem = WholeProblem(instance)
-        least, _ = theta_range(problem, root(problem))
+        problem = IntegerProblem(instance)
+        least, _ = theta_range(problem, root_region(problem))
         if (least == ONE).all():
             fits += 1
-            value = DualBound(problem, root(problem), zero_dual(problem)).value
+            value = DualBound(problem, root_region(problem), zero_dual(problem)).value
             assert float(value) == pytest.approx(linearise(instance).least_distance_cost, rel=1e-8)
     assert fits > 25
 
@@ -306,26 +306,26 @@ def test_short_and_long_integers_give_the_same_answer(monkeypatch):
     lengths = Counter()
     for seed, instance in instances_of_every_kind(2):
         rng = np.random.default_rng(seed)
-        problem = WholeProblem(instance)
-        state = random_state(problem, rng) if seed % 2 else root(problem)
-        dual = good_dual(problem, state, rng)
-        short, long = DualBound(problem, state, dual), DualBound(problem, state, dual, long=True)
+        problem = IntegerProblem(instance)
+        region = random_region(problem, rng) if seed % 2 else root_region(problem)
+        dual = good_dual(problem, region, rng)
+        short, long = DualBound(problem, region, dual), DualBound(problem, region, dual, long=True)
         assert long.long
         lengths[short.long] += 1
         assert (short.total, short.unit) == (long.total, long.unit)
         claim = short.value + 1
-        np.testing.assert_array_equal(short.dropped(claim), long.dropped(claim))
-        # However the edges are cut into pieces.
+        np.testing.assert_array_equal(short.forbidden(claim), long.forbidden(claim))
+        # The result does not depend on the size of the blocks of edges.
         monkeypatch.setattr(bound_module, "ENTRIES", 7)
-        pieces = DualBound(problem, state, dual)
-        assert pieces.total == short.total
-        np.testing.assert_array_equal(pieces.dropped(claim), short.dropped(claim))
+        blocks = DualBound(problem, region, dual)
+        assert blocks.total == short.total
+        np.testing.assert_array_equal(blocks.forbidden(claim), short.forbidden(claim))
         monkeypatch.undo()
     assert lengths[False] > 50
 
 
 def finer(dual, by):
-    """The same dual in units so much smaller."""
+    """The same dual in units that are smaller by a factor of ``2^by``."""
     return dataclasses.replace(
         dual,
         bits=dual.bits + by,
@@ -338,23 +338,23 @@ def finer(dual, by):
 def test_fine_units_need_long_integers_and_change_little():
     for seed, instance in instances_of_every_kind(1):
         rng = np.random.default_rng(seed)
-        problem = WholeProblem(instance)
-        state = root(problem)
-        dual = random_dual(problem, state, rng)
-        coarse, fine = DualBound(problem, state, dual), DualBound(problem, state, finer(dual, 26))
+        problem = IntegerProblem(instance)
+        region = root_region(problem)
+        dual = random_dual(problem, region, rng)
+        coarse, fine = DualBound(problem, region, dual), DualBound(problem, region, finer(dual, 26))
         assert (coarse.long, fine.long) == (False, True)
         assert float(coarse.value) == pytest.approx(float(fine.value), rel=1e-8, abs=1e-7)
 
 
-def test_active_homes_that_are_not_allowed_are_passed_over():
+def test_active_homes_that_are_not_allowed_are_ignored():
     for seed, instance in instances_of_every_kind(2):
         rng = np.random.default_rng(seed)
-        problem, everything = WholeProblem(instance), root(WholeProblem(instance))
-        state = dataclasses.replace(random_state(problem, rng), open=everything.open)
-        dual = random_dual(problem, state, rng)
-        # Where no active home is allowed, all are active, with messages and shares of 0.
-        lacking = ~(dual.active & state.allowed).any(axis=1)
-        kept = (dual.active & state.allowed) | (lacking[:, None] & state.allowed)
+        problem, everything = IntegerProblem(instance), root_region(IntegerProblem(instance))
+        region = dataclasses.replace(random_region(problem, rng), open=everything.open)
+        dual = random_dual(problem, region, rng)
+        # A client without an allowed active home has all allowed homes active, with messages and shares of 0.
+        lacking = ~(dual.active & region.allowed).any(axis=1)
+        kept = (dual.active & region.allowed) | (lacking[:, None] & region.allowed)
         messages, shares = np.zeros((len(problem.first), problem.n_servers)), []
         messages[dual.active[problem.first]] = dual.messages
         client, topic, server = share_places(problem, dual.active)
@@ -363,14 +363,14 @@ def test_active_homes_that_are_not_allowed_are_passed_over():
         same = dataclasses.replace(
             dual, active=kept, messages=messages[kept[problem.first]].astype(np.int64), shares=shares
         )
-        assert DualBound(problem, state, same).value == DualBound(problem, state, dual).value
+        assert DualBound(problem, region, same).value == DualBound(problem, region, dual).value
 
 
-def test_a_prover_can_hand_over_floats_that_are_whole_in_their_units():
+def test_a_dual_step_can_be_made_from_floats_that_are_integers_in_their_units():
     for seed, instance in instances_of_every_kind(1):
         rng = np.random.default_rng(seed)
-        problem, state = WholeProblem(instance), root(WholeProblem(instance))
-        dual = random_dual(problem, state, rng, bits=18, multiplier_bits=25, fix=True)
+        problem, region = IntegerProblem(instance), root_region(IntegerProblem(instance))
+        dual = random_dual(problem, region, rng, bits=18, multiplier_bits=25, fix=True)
         floats = [np.ldexp(np.asarray(getattr(dual, name), float), -18) for name in ("messages", "shares")]
         prices = [np.ldexp(np.asarray(getattr(dual, name), float), -25) for name in ("alpha", "beta")]
         step = dual_step(dual.active, *floats, *prices, np.array(dual.hard, bool), 18, 25, True)
@@ -379,11 +379,11 @@ def test_a_prover_can_hand_over_floats_that_are_whole_in_their_units():
         for name in ("active", "messages", "shares"):
             array = getattr(dual, name)
             np.testing.assert_array_equal(unpacked(getattr(step, name), array.shape, name), array)
-        assert DualBound(problem, state, step).total == DualBound(problem, state, dual).total
+        assert DualBound(problem, region, step).total == DualBound(problem, region, dual).total
 
 
 @pytest.mark.parametrize("value", [0.25, np.nan, np.inf, 2.0**63])
-def test_floats_between_two_units_are_refused(value):
+def test_floats_that_are_not_integers_in_their_units_are_refused(value):
     active, none = np.ones((1, 1), bool), np.zeros(1)
     for place, name in enumerate(("messages", "shares", "alpha", "beta")):
         columns = [np.array([value]) if position == place else none for position in range(4)]
@@ -392,8 +392,8 @@ def test_floats_between_two_units_are_refused(value):
 
 
 def example():
-    problem = WholeProblem(worked_example())
-    return problem, root(problem), zero_dual(problem, bits=20, multiplier_bits=20)
+    problem = IntegerProblem(worked_example())
+    return problem, root_region(problem), zero_dual(problem, bits=20, multiplier_bits=20)
 
 
 @pytest.mark.parametrize(
@@ -416,42 +416,42 @@ def example():
         ({"shares": np.full(8, 1)}, "shares: expected no more than the price of each topic, got more"),
     ],
 )
-def test_numbers_that_make_no_dual_are_refused_by_name(change, reason):
-    problem, state, dual = example()
-    assert DualBound(problem, state, dual).value > 0
+def test_wrong_numbers_in_a_dual_are_refused_by_name(change, reason):
+    problem, region, dual = example()
+    assert DualBound(problem, region, dual).value > 0
     with pytest.raises(InputError) as caught:
-        DualBound(problem, state, dataclasses.replace(dual, **change))
+        DualBound(problem, region, dataclasses.replace(dual, **change))
     assert str(caught.value) == reason
 
 
-def test_shares_of_homes_that_are_not_allowed_count_too():
-    problem, state, dual = example()
+def test_shares_of_homes_that_are_not_allowed_count_as_well():
+    problem, region, dual = example()
     price = {"alpha": (1 << 20, 1 << 20), "shares": np.full(8, (8 << 20) // 3)}
     dual = dataclasses.replace(dual, **price | {"shares": price["shares"] * (np.arange(8) < 6)})
-    DualBound(problem, state, dual)
+    DualBound(problem, region, dual)
     allowed = np.array([[1, 0], [1, 0], [0, 1], [1, 1]], bool)
     more = dataclasses.replace(dual, shares=np.array([8, 0, 8, 0, 0, 0, 0, 0]) << 19)
-    DualBound(problem, dataclasses.replace(state, allowed=allowed), more)
+    DualBound(problem, dataclasses.replace(region, allowed=allowed), more)
     more.shares[4] = 1
     with pytest.raises(InputError, match="expected no more than the price"):
-        DualBound(problem, dataclasses.replace(state, allowed=allowed), more)
+        DualBound(problem, dataclasses.replace(region, allowed=allowed), more)
 
 
-def test_a_server_that_may_do_nothing_is_not_hard():
-    problem = WholeProblem(dataclasses.replace(worked_example(), storage_capacity=np.array([10.0, 0.0])))
+def test_a_server_whose_theta_may_be_0_cannot_be_hard():
+    problem = IntegerProblem(dataclasses.replace(worked_example(), storage_capacity=np.array([10.0, 0.0])))
     dual = zero_dual(problem)
-    DualBound(problem, root(problem), dataclasses.replace(dual, hard=(1, 0)))
-    with pytest.raises(InputError, match="hard: expected 0 for server 1, which may do nothing itself"):
-        DualBound(problem, root(problem), dataclasses.replace(dual, hard=(0, 1)))
-    # A share known to be above 0 is enough.
-    state = dataclasses.replace(root(problem), low=np.array([0, 1]))
-    DualBound(problem, state, dataclasses.replace(dual, hard=(0, 1)))
+    DualBound(problem, root_region(problem), dataclasses.replace(dual, hard=(1, 0)))
+    with pytest.raises(InputError, match="hard: expected 0 for server 1, whose θ may be 0"):
+        DualBound(problem, root_region(problem), dataclasses.replace(dual, hard=(0, 1)))
+    # It can be hard if θ is known to be above 0.
+    region = dataclasses.replace(root_region(problem), low=np.array([0, 1]))
+    DualBound(problem, region, dataclasses.replace(dual, hard=(0, 1)))
 
 
-def test_what_is_paid_is_rounded_up(monkeypatch):
+def test_prices_that_are_subtracted_are_rounded_up(monkeypatch):
     monkeypatch.setattr(bound_module, "FINE_BITS", 0)
-    problem, state, dual = example()
+    problem, region, dual = example()
     coarse = dataclasses.replace(dual, bits=0)
-    total = DualBound(problem, state, coarse).total
+    total = DualBound(problem, region, coarse).total
     for prices in ({"alpha": (1, 0)}, {"beta": (0, 1)}, {"alpha": (1, 0), "hard": (1, 1)}):
-        assert DualBound(problem, state, dataclasses.replace(coarse, **prices)).total == total - 1
+        assert DualBound(problem, region, dataclasses.replace(coarse, **prices)).total == total - 1

@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 
 from relocbench.formulations.certificates.certificate import Certificate, SplitClient, SplitShare
-from relocbench.formulations.certificates.exact_bound import after_dual
-from relocbench.formulations.certificates.integer_problem import WholeProblem
-from relocbench.formulations.certificates.region import cases, root
+from relocbench.formulations.certificates.exact_bound import apply_dual
+from relocbench.formulations.certificates.integer_problem import IntegerProblem
+from relocbench.formulations.certificates.region import root_region, split_region
 from relocbench.formulations.certificates.verification import Verdict, cost, rounded_down, verify
 from relocbench.instances.evaluation_exact import evaluate_exact
 from tests.formulations.certificates.duals import (
@@ -25,7 +25,7 @@ from tests.formulations.certificates.duals import (
 from tests.samples import KINDS, enumerable_instance, random_home, random_instance, worked_example
 
 OURS = {"instances", "heuristics", "formulations", "relocbench", "spark", "reports"}
-# Data classes and readers of files, and what was written for the verifier alone.
+# The modules the verifier may import: data classes, file readers, and its own modules.
 READERS = {
     "checks",
     "errors",
@@ -34,11 +34,11 @@ READERS = {
     "instance",
     "kernels.ragged",
 }
-WRITTEN_FOR_IT = {"certificate", "exact_bound", "integer_problem", "packed_arrays", "region"}
+OWN_MODULES = {"certificate", "exact_bound", "integer_problem", "packed_arrays", "region"}
 
 
 def imported(module):
-    """All modules that a module of ours imports, as its source says."""
+    """All modules that a module of this project imports, according to its source."""
     spec = importlib.util.find_spec(module)
     for node in ast.walk(ast.parse(Path(spec.origin).read_text(encoding="utf-8"))):
         if isinstance(node, ast.Import):
@@ -51,7 +51,7 @@ def imported(module):
             )
 
 
-def test_the_verifier_uses_nothing_that_solvers_are_made_of():
+def test_the_verifier_imports_no_module_of_the_solvers():
     seen, waiting = set(), ["relocbench.formulations.certificates.verification"]
     while waiting:
         for name in imported(waiting.pop()):
@@ -62,14 +62,14 @@ def test_the_verifier_uses_nothing_that_solvers_are_made_of():
                 seen.add(name.partition(".")[0])
     ours = {name for name in seen if name.partition(".")[0] in OURS}
     allowed = {f"relocbench.instances.{name}" for name in READERS}
-    assert ours == allowed | {f"relocbench.formulations.certificates.{name}" for name in WRITTEN_FOR_IT}
+    assert ours == allowed | {f"relocbench.formulations.certificates.{name}" for name in OWN_MODULES}
     assert not seen & {"numba", "scipy", "sklearn", "random", "pulp", "ortools", "pyomo"}
     assert {name for name in seen - ours if importlib.util.find_spec(name).origin.find("site-packages") >= 0} == {
         "numpy"
     }
 
 
-def test_the_cost_by_definition_is_what_the_evaluator_finds():
+def test_the_verifier_and_the_exact_evaluator_compute_the_same_cost():
     for seed in range(4 * len(KINDS)):
         instance = random_instance(seed)
         home = random_home(instance, seed)
@@ -78,29 +78,29 @@ def test_the_cost_by_definition_is_what_the_evaluator_finds():
 
 @pytest.mark.slow
 @pytest.mark.parametrize("part", range(4))
-def test_no_step_loses_an_assignment_below_the_claim(part):
+def test_no_step_removes_an_assignment_below_the_claim(part):
     steps = Counter()
     for seed, instance in instances_of_every_kind(5, part, 4):
         rng = np.random.default_rng(seed)
-        problem, costs = WholeProblem(instance), Costs(instance)
+        problem, costs = IntegerProblem(instance), Costs(instance)
         least, _ = costs.least()
         claim = least * Fraction(float(rng.choice([0.9, 1.0, 1.001, 1.1, 1.5])))
         below = np.array([evaluate_exact(instance, home).objective < claim for home in costs.homes])
-        waiting = [root(problem)]
+        waiting = [root_region(problem)]
         for _ in range(8):
             if not waiting:
                 break
-            state = waiting.pop()
+            region = waiting.pop()
             if rng.random() < 0.5:
-                dual = good_dual(problem, state, rng, fix=True)
-                _, rest = after_dual(problem, state, dual, claim)
+                dual = good_dual(problem, region, rng, fix=True)
+                _, rest = apply_dual(problem, region, dual, claim)
                 waiting += [] if rest is None else [rest]
-                steps["proved" if rest is None else "fixed" if (rest.allowed != state.allowed).any() else "idle"] += 1
+                steps["proved" if rest is None else "fixed" if (rest.allowed != region.allowed).any() else "idle"] += 1
             else:
-                split = random_split(problem, state, rng)
-                waiting += [case for case in cases(problem, state, split) if case is not None]
+                split = random_split(problem, region, rng)
+                waiting += [part for part in split_region(problem, region, split) if part is not None]
                 steps[type(split).__name__] += 1
-            covered = np.any([costs.inside(state) for state in waiting], axis=0) if waiting else np.zeros_like(below)
+            covered = np.any([costs.inside(region) for region in waiting], axis=0) if waiting else np.zeros_like(below)
             assert not (below & ~covered).any()
     assert min(steps[kind] for kind in ("proved", "fixed", "SplitClient", "SplitTopic", "SplitShare")) > 3
 
@@ -137,21 +137,21 @@ def certificate_of_example(**changes):
         ({"home": np.zeros(3, np.int32)}, "home: expected one server for each of 4 clients, got 3"),
         ({"home": np.array([0, 1, 2, 0])}, "home[2]: expected a server from 0 to 1, got 2"),
         ({"claim": 1 << 60}, "claim: is above what the homes of the certificate cost"),
-        ({"proof": ()}, "claim: is not proved, no step is left for one of its cases"),
-        ({"proof": (SplitClient(0, (0,)),)}, "claim: is not proved, no step is left for one of its cases"),
+        ({"proof": ()}, "claim: is not proved, no step is left for one of its regions"),
+        ({"proof": (SplitClient(0, (0,)),)}, "claim: is not proved, no step is left for one of its regions"),
         ({"proof": (SplitClient(0, (0,), 1),)}, "proof[0]: first: expected a number from 0 to 0, got 1"),
         ({"proof": (SplitClient(0, (0,), -1),)}, "proof[0]: first: expected a number from 0 to 0, got -1"),
         ({"proof": (SplitClient(4, (0,)),)}, "proof[0]: client: expected a number from 0 to 3, got 4"),
         ({"proof": (SplitShare(0, 1024),)}, "proof[0]: share: expected a number from 1 to 1023, got 1024"),
     ],
 )
-def test_what_is_no_proof_is_refused_with_a_reason(change, reason):
+def test_a_wrong_proof_is_refused_with_a_reason(change, reason):
     verdict = verify(worked_example(), certificate_of_example(**change))
     assert (verdict.proved, verdict.bound, verdict.status) == (False, None, "error")
     assert verdict.reason.startswith(reason)
 
 
-def test_steps_after_the_end_of_a_proof_are_passed_over():
+def test_steps_after_the_end_of_a_proof_are_ignored():
     certificate = certificate_of_example()
     assert verify(worked_example(), dataclasses.replace(certificate, proof=certificate.proof * 2)).proved
 
