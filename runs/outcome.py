@@ -12,13 +12,9 @@ from relocbench.instances.errors import InputError
 from relocbench.instances.evaluation import Evaluation, checked_home, evaluate
 from relocbench.instances.evaluation_exact import evaluate_exact
 from relocbench.instances.files.solution_file import STATUSES
-from relocbench.instances.gap import excess
-from relocbench.instances.gap import gap as gap
 from relocbench.instances.instance import Instance
 from relocbench.instances.kernels.ragged import IntArray
 
-# For modules that do not import relocbench.instances.gap yet.
-above = excess
 Point = tuple[float, float, float]
 # refused: the method does not support the instance or a setting.
 # claim: a claim of the method is false.
