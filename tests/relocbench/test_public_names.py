@@ -80,7 +80,7 @@ def use(path: Path) -> float:
     gate: GateVerdict = relocbench.check(mine, rule=Rule(effect=0.01))
     gate.assert_passed()
     names: list[str] = Library().names("paper-*")
-    return cost.y + result.evaluation.y + float(verdict.bound or 0) + len(study.gaps) + len(names)
+    return cost.y + result.evaluation.y + float(verdict.bound or 0) + len(study.measurements) + len(names)
 """
 # Each line with the kind of error that mypy must report for it.
 WRONG = """
