@@ -1,6 +1,7 @@
 """The commands, programs, paths and links in README and docs/ work."""
 
 import importlib
+import itertools
 import re
 import shlex
 import subprocess
@@ -168,9 +169,13 @@ def test_every_module_named_in_the_docs_exists(page):
 
 
 def anchors(page):
-    """Return the anchors that GitHub makes of the headings of a page."""
-    headings = re.findall(r"^#+ (.*)$", page.read_text(), re.M)
-    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+    """Return the anchors that GitHub makes of the headings of a page; it numbers equal ones from the second on."""
+    found = set()
+    for heading in re.findall(r"^#+ (.*)$", page.read_text(), re.M):
+        anchor = re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-")
+        numbered = (f"{anchor}-{number}" if number else anchor for number in itertools.count())
+        found.add(next(name for name in numbered if name not in found))
+    return found
 
 
 @pytest.mark.parametrize("page", EVERY_PAGE, ids=lambda page: page.name)
