@@ -1,4 +1,4 @@
-"""Instances for tests: random ones of every kind, and the paper's worked example."""
+"""Instances for tests: random instances of every kind, and the worked example of the paper."""
 
 import dataclasses
 import itertools
@@ -16,13 +16,13 @@ KINDS = list(itertools.product(CAPACITIES, DELAYS, CLOUDS, ROLES))
 
 
 def random_instance(seed: int, kind: tuple[str, str, str, str] | None = None) -> Instance:
-    """Build a small random instance; without a kind, seeds go round all of them."""
+    """Return a small random instance; without a kind, the seed also selects the kind."""
     rng = np.random.default_rng(seed)
     capacities, delays, cloud, roles = kind or KINDS[seed % len(KINDS)]
     clients, servers, topics = int(rng.integers(1, 13)), int(rng.integers(1, 6)), int(rng.integers(1, 8))
     publishers, subscribers = [], []
     for _ in range(topics):
-        # One member is as likely as any other number.
+        # Topics with one member must not be rare, so all sizes are equally likely.
         members = rng.permutation(clients)[: rng.integers(1, clients + 1)].tolist()
         if roles == "same":
             publishers.append(members)
@@ -56,7 +56,7 @@ def random_instance(seed: int, kind: tuple[str, str, str, str] | None = None) ->
 
 
 def enumerable_instance(seed: int, most: int = 700, least_servers: int = 1) -> Instance:
-    """A random instance of the seed's kind with at most so many assignments."""
+    """Return a random instance of the seed's kind with at most ``most`` assignments and at least so many servers."""
     while True:
         instance = random_instance(seed)
         if instance.n_servers >= least_servers and instance.n_servers**instance.n_clients <= most:
@@ -65,7 +65,7 @@ def enumerable_instance(seed: int, most: int = 700, least_servers: int = 1) -> I
 
 
 def scaled_delays(instance: Instance, factor: float) -> Instance:
-    """The same problem with every delay that much longer."""
+    """Return the same problem with every delay multiplied by a factor."""
 
     def scaled(matrix):
         return None if matrix is None else factor * matrix
@@ -80,11 +80,12 @@ def scaled_delays(instance: Instance, factor: float) -> Instance:
 
 
 def random_home(instance: Instance, seed: int) -> np.ndarray:
+    """Return a random assignment."""
     return np.random.default_rng(seed).integers(instance.n_servers, size=instance.n_clients)
 
 
 def worked_example() -> Instance:
-    """The paper's Figure 'System representation', with C_2 = {c3, c4} as it must be."""
+    """Return the instance of the paper's Figure 'System representation', with the corrected C_2 = {c3, c4}."""
     return Instance(
         name="worked-example",
         cloud_delay=5.0,
@@ -102,7 +103,7 @@ def worked_example() -> Instance:
 
 
 def relabelled(instance: Instance, client_to: np.ndarray, server_to: np.ndarray) -> Instance:
-    """The same problem with client ``m`` called ``client_to[m]`` and server ``l`` called ``server_to[l]``."""
+    """Return the same problem with client ``m`` renumbered ``client_to[m]`` and server ``l`` ``server_to[l]``."""
     client_from, server_from = np.argsort(client_to), np.argsort(server_to)
 
     def matrix(values, rows, columns):
