@@ -52,6 +52,25 @@ class Task:
         """
         return Run(self.instance.hash, str(self.selector), self.seed, float(limits.time), limits.memory)
 
+    def finished(self, store: Store, limits: Limits, retry_errors: bool) -> Row | None:
+        """Return the row that a store has of this task, if the task need not be run again.
+
+        Parameters
+        ----------
+        store
+            The store with the rows of earlier sweeps.
+        limits
+            The limits of the run.
+        retry_errors
+            Whether a run that ended in an error is run again.
+
+        Returns
+        -------
+        Row | None
+            The row. None for an external method: its code may have changed since the row was written.
+        """
+        return None if self.selector.method.is_external else store.finished(self.run(limits), retry_errors)
+
 
 def sweep(
     tasks: Sequence[Task],
@@ -93,7 +112,7 @@ def sweep(
     missing: dict[str, Task] = {}
     for task in tasks:
         run = task.run(limits)
-        if store is not None and (row := store.finished(run, retry_errors)) is not None:
+        if store is not None and (row := task.finished(store, limits, retry_errors)) is not None:
             yield row
         else:
             missing.setdefault(run.digest, task)

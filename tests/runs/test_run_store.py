@@ -156,6 +156,16 @@ def test_a_process_is_reused_for_runs_of_its_method_until_it_dies(tmp_path):
     assert len(set(fresh)) == 2
 
 
+def test_a_method_of_a_user_is_run_again_because_its_file_may_have_changed(tmp_path):
+    file = tmp_path / "mine.py"
+    objectives = []
+    for server in (0, 1):
+        file.write_text(f"def f(instance, *, seed, time_limit):\n    return [{server}] * instance.n_clients\n")
+        task = Task(INSTANCE, parse_selector(f"{file}:f"))
+        objectives += [row.objective for row in sweep([task], Store(tmp_path / "runs"), LIMITS)]
+    assert objectives[0] != objectives[1]
+
+
 def test_a_summary_counts_proofs_limits_and_errors():
     def row(seed, status, seconds, gap):
         return dataclasses.replace(make_row(seed), status=status, seconds=seconds, gap=gap, instance=f"tiny-x-{seed}")
