@@ -468,7 +468,7 @@ class _Run:
         return Certified(solution, certificate, verdict)
 
     def _has_time(self, step: float = 0.0) -> bool:
-        """Return whether a step of so many seconds leaves enough time to write and verify the certificate."""
+        """Return whether a step of the given seconds leaves enough time to write and verify the certificate."""
         steps = 1 + PARAMS.certificate.steps_per_node * self._tree.explored
         return self._seconds() + step + self._seconds_per_step * steps < self._time_limit
 

@@ -182,7 +182,7 @@ class BranchAndBound:
         Parameters
         ----------
         relaxation
-            The root relaxation, as far as it is solved.
+            The root relaxation with its current variables.
         dual, bound
             The best dual found for it, and its bound.
         """

@@ -11,7 +11,7 @@ excluded afterwards. Every set is valued with its exact ``θ``.
 
 The search runs once for each of several intervals ``θ_low ≤ θ ≤ θ_high``. Inside an interval the loads have the hard
 limits ``A/θ_low`` and ``B/θ_low``. The value of a set is linear in ``θ``, so the smaller of the bounds at the two ends
-of the interval is a bound on the whole interval, whatever the signs of the coefficients.
+of the interval is a bound on the whole interval, for all signs of the coefficients.
 """
 
 from typing import NamedTuple

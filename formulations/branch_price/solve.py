@@ -34,7 +34,7 @@ class BranchPriceParams:
         When the bound is within this share of the value of the master problem, its dual variables are used without
         stabilisation.
     most_nodes
-        Upper limit on the nodes of a pricing search; no time limit allows so many.
+        Upper limit on the nodes of a pricing search; a time limit always ends the search before.
     fixing_nodes
         The node limit of a pricing search for reduced-cost fixing, where a search that is cut short costs little.
     nodes_per_second

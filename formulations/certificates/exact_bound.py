@@ -271,7 +271,7 @@ class DualBound:
         missing = -((-claim.numerator << self.unit) // claim.denominator) - self.total
         if missing <= 0:
             return allowed.copy()
-        # Numbers above the missing value need not be told apart; cut off there, they stay small.
+        # Larger numbers than the missing value have the same effect; cut off there, the sums do not overflow.
         if not self.long and missing * (problem.degree + 2) >= 1 << SAFE_BITS:
             return DualBound(problem, self._region, self._dual, long=True).forbidden(claim)
         reduced_cost = np.where(allowed, np.minimum(self._unary - self._least[:, None], missing), 0)

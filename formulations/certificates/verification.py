@@ -93,7 +93,7 @@ def verify(
     Returns
     -------
     Verdict
-        What is proved, or the reason why nothing is.
+        The proved bound, or the reason why nothing is proved.
     """
     steps = 0
     objective = None
