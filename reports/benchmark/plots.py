@@ -33,6 +33,8 @@ OUTCOME_COLOURS = dict(
     zip(OUTCOMES, ("#2f9e77", "#3b8bd0", "#e0a83b", "#c2703d", "#9aa3ad", "#5f6872", "#d9455f"), strict=True)
 )
 
+# The axis of root gaps has at least this range, because the tick labels of smaller numbers would all be 0 %.
+LEAST_ROOT_RANGE = 1e-3
 # A logarithmic axis shows every smaller excess, 0 included, at this value.
 LEAST_EXCESS = 1e-4
 
@@ -86,8 +88,8 @@ def excess_curves(runs: Sequence[AssessedRun], methods: Sequence[str], styles: S
         The plot.
     """
     plot = figure(
-        x="excess over the best known objective",
-        y="share of problems with at most this excess",
+        x="largest excess over the best known objective",
+        y="share of problems",
         xaxis_type="log",
         xaxis_dtick=1,
         xaxis_tickformat="~%",
@@ -140,7 +142,7 @@ def cactus(runs: Sequence[AssessedRun], methods: Sequence[str], styles: Styles, 
     """
     plot = figure(
         x="problems proved",
-        y="seconds to the slowest of these proofs",
+        y="seconds to the proof",
         yaxis_type="log",
         yaxis_dtick=1,
         xaxis_rangemode="tozero",
@@ -327,13 +329,14 @@ def root_gaps(runs: Sequence[AssessedRun], methods: Sequence[str], styles: Style
     go.Figure
         The plot.
     """
+    found = [run.root_gap for run in runs if run.root_gap is not None and math.isfinite(run.root_gap)]
     plot = figure(
         x="gap between the best known objective and the root bound",
         y="",
         height=110 + 40 * len(methods),
         xaxis_tickformat="~%",
         yaxis_autorange="reversed",
-        xaxis_rangemode="tozero",
+        xaxis_range=[0, 1.05 * max([LEAST_ROOT_RANGE, *found])],
         showlegend=False,
     )
     for method in methods:

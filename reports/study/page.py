@@ -252,7 +252,7 @@ def _overview(found: Sequence[Summary]) -> Table:
         rows.append(row)
     kinds = {regime: reference_counts(next(one for one in found if one.regime == regime)) for regime in regimes}
     columns = [Column("mean excess"), *(Column(regime, ".2%", f"reference: {kinds[regime]}") for regime in regimes)]
-    references = "; ".join(f"{regime} {kind}" for regime, kind in kinds.items())
+    references = "; ".join(f"{regime}: {kind}" for regime, kind in kinds.items())
     return Table(columns, rows, f"Mean excess; the least of each regime is bold. References: {references}.")
 
 
@@ -293,7 +293,7 @@ def _add_runs(page: Page, measurements: Sequence[Measurement], groups: Sequence[
     for _, inside in _with_excess(measurements, groups):
         without_random = [one for one in inside if one.selector != "random"] or inside
         worst = max(without_random, key=lambda one: one.excess or 0.0)
-        besides = "" if without_random is inside else ", RA aside"
+        besides = ", RA aside" if len(without_random) < len(inside) else ""
         page.figure(
             plots.each_run(inside),
             "Every run is a point. Hover over it to see which run it is; **click it for the command that repeats "

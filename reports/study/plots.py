@@ -70,9 +70,7 @@ def distribution(measurements: Sequence[Measurement]) -> go.Figure:
     go.Figure
         The plot.
     """
-    plot = figure(
-        x="excess (logarithmic)", y="share of runs with at most this excess", yaxis_tickformat=".0%", height=400
-    )
+    plot = figure(x="largest excess (logarithmic)", y="share of runs", yaxis_tickformat=".0%", height=400)
     plot.update_xaxes(type="log", **LOG_TICKS)
     plot.update_yaxes(range=[0, 1.02])
     largest = max((one.excess for one in measurements if one.excess is not None), default=1.0)

@@ -19,6 +19,7 @@ def test_the_page_has_one_map_per_assignment_and_draws_links_under_the_pointer(r
         assert opened.errors == []
         lines = "document.getElementById('figure-1').data.find((one) => one.name === 'links').x.length"
         assert opened.evaluate(lines) == 0
+        opened.evaluate("document.querySelector('#figure-1').scrollIntoView({behavior: 'instant'})")
         box = "document.querySelector('#figure-1 path.point').getBoundingClientRect()"
         x, y = opened.evaluate(f"[{box}.x + {box}.width / 2, {box}.y + {box}.height / 2]")
         opened.call("Input.dispatchMouseEvent", type="mouseMoved", x=x, y=y)

@@ -50,7 +50,7 @@ def test_the_page_starts_with_wrong_answers(chromium, tmp_path):
     rows = [*race(), row("cpsat", objective=13.0)]
     chromium.open(written(rows, tmp_path).page)
     assert chromium.texts(".warning")[0].startswith("This benchmark contains a wrong answer.")
-    assert "cpsat calls 13.0 optimal" in chromium.texts(".warning + ul li")[0]
+    assert "cpsat claims that 13.0 is optimal" in chromium.texts(".warning + ul li")[0]
     assert chromium.evaluate("document.querySelector('main').children[1].className") == "warning"
 
 
