@@ -330,13 +330,14 @@ def root_gaps(runs: Sequence[AssessedRun], methods: Sequence[str], styles: Style
         The plot.
     """
     found = [run.root_gap for run in runs if run.root_gap is not None and math.isfinite(run.root_gap)]
+    largest = max([LEAST_ROOT_RANGE, *found])
     plot = figure(
         x="gap between the best known objective and the root bound",
         y="",
         height=110 + 40 * len(methods),
         xaxis_tickformat="~%",
         yaxis_autorange="reversed",
-        xaxis_range=[0, 1.05 * max([LEAST_ROOT_RANGE, *found])],
+        xaxis_range=[-0.02 * largest, 1.05 * largest],
         showlegend=False,
     )
     for method in methods:

@@ -57,7 +57,7 @@ def points(hover: Sequence[str], command: Sequence[str | None] | None = None) ->
         Keyword arguments for a plotly trace.
     """
     commands = [None] * len(hover) if command is None else list(command)
-    data = [[_hover_text(text), shown] for text, shown in zip(hover, commands, strict=True)]
+    data = [[_hover_text(text), one] for text, one in zip(hover, commands, strict=True)]
     return {"customdata": data, "hovertemplate": "%{customdata[0]}<extra></extra>"}
 
 

@@ -6,7 +6,7 @@ READINGS = {
     "relation=exact": "relations by shared topics, no factorisation",
     "relation=nmf": "relations by non-negative factorisation",
     "cooperation=topic": "cooperation moves all publishers of the topic",
-    "revisit=true": "a client that appears again is placed anew",
+    "revisit=true": "a client that appears again is placed again",
 }
 DEFAULT_CLUSTERS = 4
 # The values of K in the third study.

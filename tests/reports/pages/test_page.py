@@ -1,6 +1,11 @@
+import re
+import textwrap
+from pathlib import Path
+
 import pytest
 
 from relocbench.instances.errors import InputError
+from relocbench.reports import pages
 from relocbench.reports.pages import requirements
 from relocbench.reports.pages.figures import banded_line, figure, points
 from relocbench.reports.pages.markup import marked
@@ -108,3 +113,13 @@ def test_print_uses_light_colours(chromium, written):
     chromium.open(written, dark=True, media="print")
     assert chromium.evaluate("getComputedStyle(document.body).color") == "rgb(27, 33, 39)"
     assert chromium.errors == []
+
+
+def test_the_example_of_a_new_report_runs(tmp_path):
+    [example] = re.findall(r"::\n\n(.*?)\nIn ``relocbench/cli.py``", pages.__doc__, re.DOTALL)
+    names = {}
+    exec(textwrap.dedent(example), names)
+    names["run"]([Path("library:tiny-loose-*")], tmp_path / "sizes.html")
+    text = (tmp_path / "sizes.html").read_text(encoding="utf-8")
+    assert "<strong>5</strong> instances were read." in text
+    assert "tiny-loose-plain-0" in text
