@@ -4,6 +4,7 @@ python3 bootstrap.py             study how far from optimal the methods are, and
 python3 bootstrap.py test        run every check: lint, format, types, tests (arguments that follow go to pytest)
 python3 bootstrap.py test quick  the same with fewer tests: those of the changed rooms, without the slow ones
 python3 bootstrap.py install     only create or refresh the environment (.venv)
+python3 bootstrap.py exact       create the environment anew, with the exact versions of constraints.txt
 """
 
 from __future__ import annotations  # an older Python must get as far as the message about its version
@@ -38,16 +39,16 @@ def main() -> int:
     job, *rest = sys.argv[1:] or ["study"]
     if sys.version_info < (3, 11):  # noqa: UP036
         return fail(f"Python 3.11 or newer is needed, this is {sys.version.split()[0]}")
-    if job not in ("study", "test", "install") or (rest and job != "test"):
+    if job not in ("study", "test", "install", "exact") or (rest and job != "test"):
         return fail(f"unknown arguments: {' '.join(sys.argv[1:])}\n\n{__doc__}")
     if not (ROOT / "relocbench" / "instances").is_dir():
         return fail(
             "relocbench/instances is not a folder, because this checkout has lost its symbolic links;"
             " run `git config --global core.symlinks true` and clone the project again"
         )
-    if (problem := install()) is not None:
+    if (problem := install(exact=job == "exact")) is not None:
         return fail(problem)
-    if job == "install":
+    if job in ("install", "exact"):
         return 0
     if job == "study":
         return run(SCRIPTS / "relocbench", "study")
@@ -56,8 +57,13 @@ def main() -> int:
     return test(*rest)
 
 
-def install() -> str | None:
+def install(exact: bool = False) -> str | None:
     """Make ``.venv`` match pyproject.toml.
+
+    Parameters
+    ----------
+    exact
+        Whether to create it anew with the versions of constraints.txt instead of the newest that pyproject.toml allows.
 
     Returns
     -------
@@ -65,7 +71,7 @@ def install() -> str | None:
         What went wrong, or None.
     """
     wanted = hashlib.sha256((ROOT / "pyproject.toml").read_bytes() + str(ROOT).encode()).hexdigest()
-    if PYTHON.exists() and STAMP.exists() and STAMP.read_text() == wanted:
+    if not exact and PYTHON.exists() and STAMP.exists() and STAMP.read_text() == wanted:
         return None
     print(f"installing into {ENVIRONMENT.name} (a few minutes the first time)", flush=True)
     # --clear: it is not worth repairing an environment of another Python or of a checkout that was moved.
@@ -83,6 +89,7 @@ def install() -> str | None:
         f"{ROOT}[solvers,spark,reports]",
         "--group",
         f"{ROOT}/pyproject.toml:dev",
+        *(["--constraint", ROOT / "constraints.txt"] if exact else []),
     ):
         return "the dependencies could not be installed: see pip's message above"
     STAMP.write_text(wanted)
@@ -128,6 +135,8 @@ def tests_of_the_change() -> list[str]:
         top, *rest = file.split("/")
         if top == "tests" and rest[0] in TESTED_WITH:
             chosen.add(f"tests/{rest[0]}")
+        elif top == "tests" and rest[0].startswith("test_") and (ROOT / file).exists():
+            chosen.add(file)
         elif top in TESTED_WITH:
             chosen |= {f"tests/{room}" for room in TESTED_WITH[top]}
     print("tests of the change:", *sorted(chosen), flush=True)
