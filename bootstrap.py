@@ -35,7 +35,13 @@ TESTED_WITH = {
 
 
 def main() -> int:
-    """Run the job that the arguments name and return its exit code."""
+    """Run the job that the arguments name.
+
+    Returns
+    -------
+    int
+        The exit code of the job.
+    """
     job, *rest = sys.argv[1:] or ["study"]
     if sys.version_info < (3, 11):  # noqa: UP036
         return fail(f"Python 3.11 or newer is needed, this is {sys.version.split()[0]}")
@@ -129,6 +135,11 @@ def tests_of_the_change() -> list[str]:
 
     Files that are not committed count as changed. Without an upstream, or if nothing has changed since, the change is
     the last commit.
+
+    Returns
+    -------
+    list[str]
+        Paths for pytest. The tests of rooms and docs are always among them.
     """
     chosen = {"tests/test_rooms.py", "tests/test_docs.py"}
     for file in changed_files():
@@ -144,7 +155,13 @@ def tests_of_the_change() -> list[str]:
 
 
 def changed_files() -> list[str]:
-    """Return the paths of the files that `test quick` regards as changed."""
+    """List the files that `test quick` regards as changed.
+
+    Returns
+    -------
+    list[str]
+        Their paths from the project's folder.
+    """
     untracked = git("ls-files", "--others", "--exclude-standard")
     upstream = git("merge-base", "HEAD", "@{upstream}") or git("merge-base", "HEAD", "origin/main")
     for base in (*upstream, "HEAD~1"):
@@ -154,7 +171,18 @@ def changed_files() -> list[str]:
 
 
 def git(*arguments: str) -> list[str]:
-    """Return the lines that a git command prints; none if it fails or there is no git."""
+    """Run a git command in the project's folder.
+
+    Parameters
+    ----------
+    *arguments
+        What follows ``git``.
+
+    Returns
+    -------
+    list[str]
+        The lines that it prints; none if it fails or there is no git.
+    """
     try:
         done = subprocess.run(["git", *arguments], cwd=ROOT, capture_output=True, text=True, check=False)
     except OSError:
@@ -163,12 +191,34 @@ def git(*arguments: str) -> list[str]:
 
 
 def run(*command: str | Path) -> int:
-    """Run a command in the project's folder and return its exit code."""
+    """Run a command in the project's folder.
+
+    Parameters
+    ----------
+    *command
+        The program and its arguments.
+
+    Returns
+    -------
+    int
+        Its exit code.
+    """
     return subprocess.run([str(part) for part in command], cwd=ROOT, check=False).returncode
 
 
 def fail(message: str) -> int:
-    """Print what is wrong in the form that the command uses, and return exit code 2."""
+    """Print what is wrong in the form that the command uses.
+
+    Parameters
+    ----------
+    message
+        One line.
+
+    Returns
+    -------
+    int
+        The exit code for wrong input, 2.
+    """
     print(f"bootstrap: {message}", file=sys.stderr)
     return 2
 
