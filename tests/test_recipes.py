@@ -1,12 +1,11 @@
 """The recipes of docs/develop.md: a heuristic, a formulation, a family and a report are one file and one line each.
 
-A toy of each kind is added to a copy of the package, exactly as the recipes say. Then every command that should find it
-is called in a process that imports the copy.
+A toy of each kind is added to the package, exactly as the recipes say, but in a temporary folder. Then every command
+that should find it is called.
 """
 
 import json
 import os
-import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -132,22 +131,38 @@ RECIPES = (
 )
 
 
+def overlaid(folder, name):
+    """Return the path of a file in the package below ``folder``, whose packages also look into this checkout."""
+    path = folder / "relocbench" / name.removeprefix("relocbench/")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    for package in (path.parent, *path.parent.parents):
+        if package == folder:
+            break
+        original = ROOT / package.relative_to(folder)
+        text = (original / "__init__.py").read_text()
+        (package / "__init__.py").write_text(f"{text}\n__path__.append({str(original)!r})\n")
+    return path
+
+
 @pytest.fixture(scope="module")
 def call(tmp_path_factory):
-    """Return a function that calls the command of a copy of the package to which the recipes have been applied."""
+    """Return a function that calls the command of a package to which the recipes have been applied.
+
+    The package has only the new files and the changed tables. It finds everything else in this checkout, where the
+    compiled kernels are cached.
+    """
     folder = tmp_path_factory.mktemp("recipes")
-    package = folder / "relocbench"
-    shutil.copytree(ROOT / "relocbench", package, ignore=shutil.ignore_patterns("__pycache__"))
     for (name, content), (table, above), line in RECIPES:
-        (package / name.removeprefix("relocbench/")).write_text(content)
-        place = package / table.removeprefix("relocbench/")
-        text = place.read_text()
+        overlaid(folder, name).write_text(content)
+        changed = overlaid(folder, table)
+        text = changed.read_text() if changed.exists() else (ROOT / table).read_text()
         assert text.count(above) == 1, table
-        place.write_text(text.replace(above, above + line))
-    families = package / "instances/generators/families.py"
-    text = families.read_text()
+        changed.write_text(text.replace(above, above + line))
+    families = overlaid(folder, "instances/generators/families.py")
     first = "from relocbench.instances.generators.generator import"
-    families.write_text(text.replace(first, f"from relocbench.instances.generators import line_generator\n{first}", 1))
+    families.write_text(
+        families.read_text().replace(first, f"from relocbench.instances.generators import line_generator\n{first}", 1)
+    )
 
     def run(*arguments, code=0):
         done = subprocess.run(
@@ -192,6 +207,7 @@ def test_an_exact_method_is_compared_with_the_others(call):
     assert not compared["disagreements"]
 
 
+@pytest.mark.slow
 def test_a_heuristic_is_studied_and_gated(call):
     call("study", "line.parquet", "--method", "one-server,nearest", "--seed", "0", "--out", "study")
     chosen = ("--instances", "tiny-loose-*", "--seed", "0", "--baseline", "baseline.json")
