@@ -82,7 +82,7 @@ def test_the_tour_of_the_readme_and_the_programs_of_the_docs_run(run, tmp_path, 
     for words in tour:
         code, out, err = run(*words)
         assert code == 0, (words, out, err)
-    expected = {"bench", "cert.json", "gaps", "inst.json", "map.html", "small.parquet", "sol.json"}
+    expected = {"bench", "cert.json", "inst.json", "map.html", "small.parquet", "sol.json", "study"}
     assert expected <= {path.name for path in tmp_path.iterdir()}
     # Some of the programs read files that the tour has written.
     programs = {page: list(filter(is_program, blocks(page))) for page in PAGES if page not in FOLLOWED}
