@@ -1,6 +1,6 @@
 """Measure the time to generate, validate, write and read instances, from the paper's size to 10⁶ memberships.
 
-python benchmarks/building.py
+python benchmarks/instance_files.py
 """
 
 import dataclasses
