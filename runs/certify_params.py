@@ -1,0 +1,181 @@
+"""The parameters of ``certify``, grouped by the phases of its search."""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class FirstHomesParams:
+    """The short annealing before anything else, whose homes show whether the servers are overloaded.
+
+    Attributes
+    ----------
+    effort
+        The length of the annealing, as a share of a usual round.
+    full_effort_clients
+        Up to this number of clients it is a whole round.
+    time_share
+        The share of the time limit it may take.
+    seconds
+        It may take this long in any case (but at most half of the time limit). This is enough for small instances, so
+        their homes do not depend on the clock.
+    """
+
+    effort: float = 0.1
+    full_effort_clients: int = 50
+    time_share: float = 0.03
+    seconds: float = 1.0
+
+
+@dataclass(frozen=True)
+class RootPhaseParams:
+    """The phase in which the root relaxation is solved.
+
+    Attributes
+    ----------
+    progress
+        An increase of the bound counts as progress above this share of the gap.
+    patience
+        The phase ends after this number of steps without progress.
+    small_gap
+        The phase also ends when the gap is below this share of the cost: then reduced-cost fixing leaves few homes.
+    most_pairs
+        With more pairs of labels, branch and bound would be too slow. The root phase then takes all the time.
+    overloaded
+        An instance counts as overloaded when delegation is more than this share of the cost.
+    """
+
+    progress: float = 0.01
+    patience: int = 2
+    small_gap: float = 1e-3
+    most_pairs: int = 3_000_000
+    overloaded: float = 0.01
+
+
+@dataclass(frozen=True)
+class SearchRound:
+    """One round of guided annealing.
+
+    Attributes
+    ----------
+    from_relaxation
+        Whether it starts from the rounded relaxation; otherwise from the best homes.
+    heat
+        The first temperature, as a share of the median change of a proposal.
+    priced
+        Whether loads have prices.
+    gap_share
+        A home is likely if its reduced cost is below this share of the gap.
+    """
+
+    from_relaxation: bool
+    heat: float
+    priced: bool
+    gap_share: float
+
+
+@dataclass(frozen=True)
+class SearchParams:
+    """The annealing that runs beside the bound.
+
+    Attributes
+    ----------
+    rounds
+        The rounds once the bound gives guidance, repeated in this order.
+    first_effort
+        The length of the first guided rounds, as a share of a usual round. It doubles each time all rounds are done.
+    guidance_gap
+        The relaxation guides the search when the gap is below this share of the cost.
+    guidance_progress
+        The guidance is renewed when the gap has shrunk to this share of its last value.
+    gap_clients
+        With more clients, only this number of clients' part of the gap is used to find likely homes, because homes that
+        are far apart do not influence each other.
+    long_round
+        The number of seconds from which a usual round counts as long.
+    proposals_per_second
+        The assumed speed of annealing.
+    first_round_time
+        The first round may take this share of the time limit.
+    most_effort
+        If a usual round is long, the first round is extended to at most this number of usual rounds.
+    end
+        By this share of the time limit a round must have cooled; the rest is for writing and verifying the certificate.
+    close
+        Homes from rounding are improved by local search if their cost is within this share of the best.
+    most_clients_to_swap
+        Up to this number of clients, the local search also exchanges pairs of clients.
+    same_cost
+        Costs that differ by less than this share are equal up to rounding; the homes found first are kept.
+    """
+
+    rounds: tuple[SearchRound, ...] = (
+        SearchRound(from_relaxation=True, heat=0.2, priced=True, gap_share=0.25),
+        SearchRound(from_relaxation=False, heat=0.2, priced=False, gap_share=0.5),
+        SearchRound(from_relaxation=True, heat=1.0, priced=False, gap_share=0.25),
+        SearchRound(from_relaxation=False, heat=0.2, priced=True, gap_share=0.25),
+        SearchRound(from_relaxation=True, heat=0.2, priced=False, gap_share=0.5),
+        SearchRound(from_relaxation=False, heat=1.0, priced=True, gap_share=0.5),
+    )
+    first_effort: float = 0.25
+    guidance_gap: float = 0.05
+    guidance_progress: float = 0.8
+    gap_clients: int = 400
+    long_round: float = 10.0
+    proposals_per_second: float = 2e6
+    first_round_time: float = 0.4
+    most_effort: float = 2.0
+    end: float = 0.9
+    close: float = 0.004
+    most_clients_to_swap: int = 500
+    same_cost: float = 1e-12
+
+
+@dataclass(frozen=True)
+class CertificateParams:
+    """Writing and verifying the certificate.
+
+    Attributes
+    ----------
+    claim_margin
+        The claim is this much below the computed bound (relative, absolute below a bound of 1), which is more than the
+        verifier loses by rounding.
+    claim_bits
+        The claim is an integer multiple of ``2^-claim_bits``.
+    steps_per_node
+        The estimated number of steps for each explored node.
+    seconds_per_step
+        The estimated time to write and verify a step, without the pairs.
+    seconds_per_pair
+        The estimated time to write and verify a pair of homes along an edge, for each step.
+    """
+
+    claim_margin: float = 2e-7
+    claim_bits: int = 40
+    steps_per_node: float = 1.5
+    seconds_per_step: float = 0.001
+    seconds_per_pair: float = 1.5e-8
+
+
+@dataclass(frozen=True)
+class CertifyParams:
+    """The parameters of :func:`certify`, by phase.
+
+    Attributes
+    ----------
+    first_homes
+        The short annealing at the beginning.
+    root
+        The root relaxation.
+    search
+        The annealing beside the bound.
+    certificate
+        Writing and verifying the certificate.
+    """
+
+    first_homes: FirstHomesParams = FirstHomesParams()
+    root: RootPhaseParams = RootPhaseParams()
+    search: SearchParams = SearchParams()
+    certificate: CertificateParams = CertificateParams()
+
+
+PARAMS = CertifyParams()
