@@ -12,7 +12,7 @@ import numpy as np
 
 from relocbench.instances.generators.families import FAMILIES
 from relocbench.instances.instance import Instance
-from relocbench.runs.solve import solve
+from relocbench.runs.solve import solve_here as solve
 
 PROCESSES = 2
 Job = tuple[str, dict[str, float | str], int, int, float]

@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from relocbench.instances.library.library import Library
 from relocbench.reports.gate.comparison import Pairs, compare, group_of
-from relocbench.runs.solve import solve
+from relocbench.runs.solve import solve_here as solve
 
 # Methods in increasing order of noise between seeds, and the number of seeds to draw from.
 METHODS = {"otos": 1, "anneal[moves=50000]": 24, "anneal[moves=2000]": 40, "random": 40}

@@ -17,6 +17,7 @@ Classes:
 - ``Solution``: what a method returns, and what a method of your own may return.
 - ``Library``: the certified instances of this package.
 - ``InputError``: the error for wrong input; its message names the file, the field and what was expected.
+- ``RunError``: the error for a run that gave no homes; its message says how the method failed.
 
 Each name is imported when it is first used, so that ``import relocbench`` is fast and loads no solver.
 """
@@ -41,7 +42,7 @@ if TYPE_CHECKING:
     from relocbench.reports.gate.verdict import Verdict as GateVerdict
     from relocbench.reports.study.study import Study, study
     from relocbench.runs.certify import Certified, certify
-    from relocbench.runs.solve import Result, solve
+    from relocbench.runs.solve import Result, RunError, solve
 
 __all__ = [
     "Certified",
@@ -52,6 +53,7 @@ __all__ = [
     "Library",
     "Result",
     "Rule",
+    "RunError",
     "Solution",
     "Study",
     "Verdict",
@@ -78,6 +80,7 @@ _LAZY = {
     "Library": "relocbench.instances.library.library:Library",
     "Result": "relocbench.runs.solve:Result",
     "Rule": "relocbench.reports.gate.comparison:Rule",
+    "RunError": "relocbench.runs.solve:RunError",
     "Solution": "relocbench.instances.solution:Solution",
     "Study": "relocbench.reports.study.study:Study",
     "Verdict": "relocbench.formulations.certificates.verification:Verdict",

@@ -14,7 +14,7 @@ from relocbench.instances.generators.families import family
 from relocbench.instances.instance import Instance
 from relocbench.instances.instance_source import write_instance
 from relocbench.instances.library.library import Entry, Library
-from relocbench.runs.isolation.supervisor import Worker, threads_of
+from relocbench.runs.isolation.supervisor import Worker
 from relocbench.runs.methods import METHODS
 from relocbench.runs.run_store import Row, Store
 from relocbench.runs.selectors import Selector, parse_selector
@@ -153,7 +153,7 @@ def run_all(
 
     def work(selector: Selector) -> None:
         try:
-            with Worker(threads=threads_of(selector), memory_limit=limits.memory, stop=stop) as worker:
+            with Worker(threads=selector.threads, memory_limit=limits.memory, stop=stop) as worker:
                 for instance in instances:
                     if stop.is_set():
                         return
@@ -354,7 +354,7 @@ def _shrunk(
     shorter = Limits(min(limits.time, SHRINK_RUN_SECONDS), limits.memory)
     with contextlib.ExitStack() as stack:
         workers = [
-            (selector, stack.enter_context(Worker(threads=threads_of(selector), memory_limit=limits.memory)))
+            (selector, stack.enter_context(Worker(threads=selector.threads, memory_limit=limits.memory)))
             for selector in pair
         ]
 

@@ -1,16 +1,26 @@
-"""Run a method on an instance in this process, and evaluate the homes that it returns."""
+"""Run one method on one instance, and evaluate the homes that it returns.
+
+:func:`solve` is for users. It isolates every method that could harm the calling process: exact methods, whose solvers
+may crash, and all code of other people. :func:`solve_here` runs any method in the calling process; the worker process
+of an isolated run calls it.
+"""
 
 import math
+import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
+from relocbench.instances.errors import InputError
 from relocbench.instances.evaluation import Evaluation, evaluate
 from relocbench.instances.files.solution_file import STATUSES, StoredSolution
 from relocbench.instances.generators.families import family
 from relocbench.instances.instance import Instance
 from relocbench.instances.solution import Progress, Solution
+from relocbench.runs.isolation.supervisor import MEMORY_LIMIT, Worker
+from relocbench.runs.outcome import Outcome
 from relocbench.runs.selectors import Selector, as_selector, require_available
 
 # By this much, relative from 1 up, a bound may exceed a computed cost because of rounding.
@@ -51,6 +61,8 @@ class Result:
         The cost of the homes and the loads of the servers.
     seconds
         Wall-clock time of the method.
+    stopped
+        If the method was stopped at a limit, one line that says so; None if it ended by itself.
     """
 
     instance: Instance
@@ -59,6 +71,7 @@ class Result:
     solution: Solution
     evaluation: Evaluation
     seconds: float
+    stopped: str | None = None
 
     def stored(self) -> StoredSolution:
         """Return the content of a solution file.
@@ -79,7 +92,139 @@ class Result:
         )
 
 
+class RunError(RuntimeError):
+    """A run that gave no homes: the method raised an exception, crashed, or was stopped at a limit.
+
+    Parameters
+    ----------
+    selector
+        The method.
+    outcome
+        What is known about the run.
+
+    Attributes
+    ----------
+    outcome
+        What is known about the run: its status, the kind of failure, the error message, the time and the memory.
+    """
+
+    def __init__(self, selector: Selector, outcome: Outcome) -> None:
+        self.selector, self.outcome = selector, outcome
+        super().__init__(f"{selector}: {outcome.status}: {outcome.error}")
+
+    def __reduce__(self) -> tuple[type["RunError"], tuple[Selector, Outcome]]:
+        return RunError, (self.selector, self.outcome)
+
+
 def solve(
+    instance: Instance,
+    method: str | Callable[..., Any] | Selector,
+    *,
+    seed: int = 0,
+    time_limit: float = 60.0,
+    memory_limit: int = MEMORY_LIMIT,
+    on_progress: Progress | None = None,
+    log: Path | None = None,
+) -> Result:
+    """Find a home for every client with a method.
+
+    The heuristics of this project run in this process. Exact methods and the code of other people run in a process of
+    their own, which is killed at its limits; nothing that happens there can end this process or change ``instance``.
+
+    Parameters
+    ----------
+    instance
+        The problem.
+    method
+        A selector, such as ``nearest`` or ``reloc[k=8]``, or a function of your own.
+    seed
+        The same seed gives the same homes.
+    time_limit
+        Seconds that the method may take. Constructive methods ignore it. A method given as ``start`` gets at most half
+        of them. Loading and compiling do not count.
+    memory_limit
+        Resident bytes that the process of an isolated method, and the processes that it starts, may use together.
+    on_progress
+        Called with (seconds, incumbent, bound) whenever a method that searches improves one of the two.
+    log
+        File for everything that an isolated method prints.
+
+    Returns
+    -------
+    Result
+        The solution with its evaluated cost. If the method was stopped at a limit, it is the best one that the method
+        had reported.
+
+    Raises
+    ------
+    InputError
+        If there is no such method, it is not available here, or it does not support the instance.
+    RunError
+        If the run failed, or was stopped before it reported homes.
+    """
+    selector = as_selector(method)
+    if not selector.is_isolated:
+        return solve_here(instance, selector, seed=seed, time_limit=time_limit, on_progress=on_progress)
+    require_available([selector])
+    outcome = run_isolated(
+        instance,
+        selector,
+        seed=seed,
+        time_limit=time_limit,
+        memory_limit=memory_limit,
+        log=log,
+        on_progress=on_progress,
+    )
+    if outcome.failure == "refused":
+        raise InputError("", outcome.error or "")
+    if outcome.status == "error" or outcome.home is None or outcome.evaluation is None:
+        raise RunError(selector, outcome)
+    solution = Solution(outcome.home, outcome.bound, outcome.status, outcome.trace, outcome.facts)
+    return Result(instance, selector, seed, solution, outcome.evaluation, outcome.seconds, outcome.error)
+
+
+def run_isolated(
+    instance: Instance,
+    method: str | Callable[..., Any] | Selector,
+    *,
+    seed: int = 0,
+    time_limit: float = 60.0,
+    memory_limit: int = MEMORY_LIMIT,
+    log: Path | None = None,
+    on_progress: Progress | None = None,
+    stop: threading.Event | None = None,
+) -> Outcome:
+    """Run a method in a new process.
+
+    Parameters
+    ----------
+    instance, method, seed, time_limit, on_progress
+        As in :func:`runs.solve.solve`.
+    memory_limit
+        Resident bytes that the process and its children may use together.
+    log
+        File for the solver's log and everything else that the process prints. Without it the solver prints no log.
+    stop
+        When it is set, the process is killed and KeyboardInterrupt is raised.
+
+    Returns
+    -------
+    Outcome
+        The verified outcome, also if the run failed.
+
+    Raises
+    ------
+    InputError
+        If there is no such method, or the log cannot be written.
+    KeyboardInterrupt
+        If ``stop`` was set.
+    """
+    selector = as_selector(method)
+    with Worker(threads=selector.threads, memory_limit=memory_limit, stop=stop) as worker:
+        return worker.run(instance, selector, seed=seed, time_limit=time_limit, log=log, on_progress=on_progress)
+
+
+def solve_here(
     instance: Instance,
     method: str | Callable[..., Any] | Selector,
     *,
@@ -89,7 +234,7 @@ def solve(
     log: bool = False,
     on_ready: Callable[[], None] | None = None,
 ) -> Result:
-    """Find a home for every client with a method.
+    """Find a home for every client with a method, in this process.
 
     Parameters
     ----------
@@ -130,7 +275,7 @@ def solve(
     begin = time.perf_counter()
     arguments: dict[str, Any] = dict(selector.settings)
     if selector.start is not None:
-        arguments["start"] = solve(instance, selector.start, seed=seed, time_limit=time_limit / 2).solution.home
+        arguments["start"] = solve_here(instance, selector.start, seed=seed, time_limit=time_limit / 2).solution.home
     if on_progress is not None and selector.method.takes("on_progress"):
         arguments["on_progress"] = on_progress
     if log and selector.method.takes("log"):

@@ -8,7 +8,7 @@ from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
 from dataclasses import dataclass
 
 from relocbench.instances.instance import Instance
-from relocbench.runs.isolation.supervisor import MEMORY_LIMIT, Worker, threads_of
+from relocbench.runs.isolation.supervisor import MEMORY_LIMIT, Worker
 from relocbench.runs.run_store import Row, Run, Store, row_of
 from relocbench.runs.selectors import Selector
 
@@ -69,7 +69,7 @@ class Task:
         Row | None
             The row. None for an external method: its code may have changed since the row was written.
         """
-        return None if self.selector.method.is_external else store.finished(self.run(limits), retry_errors)
+        return None if self.selector.runs_external_code else store.finished(self.run(limits), retry_errors)
 
 
 def sweep(
@@ -193,7 +193,9 @@ class _Workers:
 
     def worker_of(self, selector: Selector) -> Worker:
         """Return the worker of this thread for a method and its number of threads."""
-        thread, key = threading.get_ident(), f"{selector.method.where} on {threads_of(selector)}"
+        # Code of other people may change this project's modules in its process, so nothing else may run there.
+        method = str(selector) if selector.runs_external_code else ""
+        thread, key = threading.get_ident(), f"{selector.method.where} {method} on {selector.threads}"
         current_key, worker = self._of_thread.get(thread, ("", None))
         if worker is None or current_key != key:
             if worker is not None:
@@ -204,7 +206,7 @@ class _Workers:
 
 
 def _worker(selector: Selector, limits: Limits, stop: threading.Event | None) -> Worker:
-    return Worker(threads=threads_of(selector), memory_limit=limits.memory, stop=stop)
+    return Worker(threads=selector.threads, memory_limit=limits.memory, stop=stop)
 
 
 @dataclass(frozen=True)

@@ -5,18 +5,12 @@ import os
 import sys
 import tempfile
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from relocbench.runs.progress import live_line
 from relocbench.terminal import print_json
-
-if TYPE_CHECKING:
-    from relocbench.instances.instance import Instance
-    from relocbench.instances.solution import Progress
-    from relocbench.runs.selectors import Selector
-    from relocbench.runs.solve import Result
 
 
 def run(
@@ -29,9 +23,14 @@ def run(
     ] = 0,
     time_limit: Annotated[float, typer.Option(help="Time limit in seconds.", min=0)] = 60.0,
     memory_limit: Annotated[
-        float, typer.Option(help="Memory limit in GiB of an exact method, which runs in a separate process.", min=0.25)
+        float,
+        typer.Option(
+            help="Memory limit in GiB of an exact method or your own, which runs in a separate process.", min=0.25
+        ),
     ] = 4.0,
-    log: Annotated[Path | None, typer.Option(help="File for the solver log of an exact method.")] = None,
+    log: Annotated[
+        Path | None, typer.Option(help="File for what an exact method or your own prints, such as a solver's log.")
+    ] = None,
     out: Annotated[Path | None, typer.Option(help="Solution file to write (.json).")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
@@ -41,24 +40,45 @@ def run(
     """
     from relocbench.instances.files.solution_file import check_solution_path, write_solution
     from relocbench.instances.instance_source import check_not_the_instance, read_instance
+    from relocbench.runs.isolation.supervisor import GIB
     from relocbench.runs.selectors import parse_selector
-    from relocbench.runs.solve import solve
+    from relocbench.runs.solve import RunError, solve
 
     if out is not None:
         check_solution_path(out)
         check_not_the_instance(out, instance)
     problem = read_instance(instance)
     selector = parse_selector(method)
+    path = log or (_temporary_log() if selector.is_isolated else None)
+    result, failure = None, None
     with live_line() as show:
 
         def progress(seconds: float, incumbent: float, bound: float) -> None:
             bound_text = f", bound {bound:.8g}" if math.isfinite(bound) else ""
             show(f"{method}: ΣD = {incumbent:.8g}{bound_text} after {seconds:.1f} of {time_limit:g} s")
 
-        if selector.method.proves == "nothing":
-            result = solve(problem, selector, seed=seed, time_limit=time_limit, on_progress=progress)
-        else:
-            result = _solve_isolated(problem, selector, seed, time_limit, memory_limit, log, progress)
+        try:
+            result = solve(
+                problem,
+                selector,
+                seed=seed,
+                time_limit=time_limit,
+                memory_limit=round(memory_limit * GIB),
+                on_progress=progress,
+                log=path,
+            )
+            if result.stopped is not None:
+                failure = f"{selector}: {result.solution.status}: {result.stopped}"
+        except RunError as error:
+            failure = str(error)
+        finally:
+            printed = path is not None and path.exists() and path.stat().st_size > 0
+            if path is not None and log is None and not (failure and printed):
+                path.unlink()
+    if failure is not None:
+        print(f"relocbench: {failure}" + (f"; log: {path}" if printed else ""), file=sys.stderr)
+    if result is None:
+        raise typer.Exit(1)
     stored = result.stored()
     if out is not None:
         write_solution(stored, out)
@@ -91,48 +111,6 @@ def run(
             + (f", bound {stored.bound:.8g} (gap {relative_gap:.2%})" if relative_gap else "")
             + (f"; written to {out}" if out else "")
         )
-
-
-def _solve_isolated(
-    instance: "Instance",
-    selector: "Selector",
-    seed: int,
-    time_limit: float,
-    memory_limit: float,
-    log: Path | None,
-    on_progress: "Progress",
-) -> "Result":
-    """Run an exact method in a separate process; if it finds no homes, print the reason and exit with code 1."""
-    from relocbench.instances.errors import InputError
-    from relocbench.instances.solution import Solution
-    from relocbench.runs.isolation.supervisor import GIB, run_isolated
-    from relocbench.runs.selectors import require_available
-    from relocbench.runs.solve import Result
-
-    require_available([selector])
-    path = log or _temporary_log()
-    outcome = run_isolated(
-        instance,
-        selector,
-        seed=seed,
-        time_limit=time_limit,
-        memory_limit=round(memory_limit * GIB),
-        log=path,
-        on_progress=on_progress,
-    )
-    failed = outcome.error is not None and outcome.failure != "refused"
-    keep_log = log is not None or (failed and path.stat().st_size > 0)
-    if not keep_log:
-        path.unlink()
-    if outcome.failure == "refused":
-        raise InputError("", outcome.error or "")
-    if outcome.error is not None:
-        log_text = f"; log: {path}" if keep_log else ""
-        print(f"relocbench: {selector}: {outcome.status}: {outcome.error}{log_text}", file=sys.stderr)
-    if outcome.status == "error" or outcome.evaluation is None or outcome.home is None:
-        raise typer.Exit(1)
-    solution = Solution(outcome.home, outcome.bound, outcome.status, outcome.trace, outcome.facts)
-    return Result(instance, selector, seed, solution, outcome.evaluation, outcome.seconds)
 
 
 def _temporary_log() -> Path:

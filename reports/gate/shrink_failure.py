@@ -12,7 +12,7 @@ import numpy as np
 from relocbench.instances.evaluation import checked_home, evaluate
 from relocbench.instances.instance import Instance
 from relocbench.instances.kernels.ragged import IntArray
-from relocbench.runs.isolation.supervisor import Worker, threads_of
+from relocbench.runs.isolation.supervisor import Worker
 from relocbench.runs.run_store import Row
 from relocbench.runs.selectors import Selector
 from relocbench.runs.shrink_instance import shrink, shrink_with_homes
@@ -125,7 +125,7 @@ def smallest_failure(
 
 
 def _worker(selector: Selector, limits: Limits) -> Worker:
-    return Worker(threads=threads_of(selector), memory_limit=limits.memory)
+    return Worker(threads=selector.threads, memory_limit=limits.memory)
 
 
 def _run(worker: Worker, instance: Instance, selector: Selector, seed: int, limits: Limits) -> Row:

@@ -8,25 +8,30 @@ import os
 import signal
 import threading
 import time
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from relocbench.instances.errors import InputError
 from relocbench.instances.instance import Instance
 from relocbench.instances.solution import Progress
-from relocbench.runs.isolation.messages import Job, RunRecord
-from relocbench.runs.isolation.usage import Usage, has_ended, session_usage
+from relocbench.runs.isolation.messages import Answer, Job, Question, ReportedFailure, RunRecord
+from relocbench.runs.isolation.process_tree import Usage, has_ended
 from relocbench.runs.isolation.worker_process import WorkerProcess
 from relocbench.runs.outcome import Failure, Outcome, verified
-from relocbench.runs.selectors import Selector, as_selector
+
+if TYPE_CHECKING:
+    from relocbench.runs.selectors import Selector
 
 GIB = 1 << 30
 # Default memory limit of a run, in bytes.
 MEMORY_LIMIT = 4 * GIB
-# Seconds for loading and compiling a method. The first compilation on a machine takes long.
+# Seconds for loading and compiling a method of this project. The first compilation on a machine takes long.
 STARTUP_LIMIT = 180.0
+# Seconds that importing the code of other people may take.
+IMPORT_LIMIT = float(os.environ.get("RELOCBENCH_IMPORT_LIMIT", "60"))
+# Seconds after its time limit that a run has to end by itself. Then it is killed, which takes up to half a second.
+GRACE = 1.5
 # Seconds between two checks of the memory, the log and the time of a process.
 CHECK_INTERVAL = 0.1
 # Bytes after which a log file is truncated.
@@ -45,80 +50,6 @@ THREAD_VARIABLES = (
 OUT_OF_MEMORY_PHRASES = ("bad_alloc", "MemoryError", "out of memory", "cannot allocate memory")
 
 
-def grace(time_limit: float) -> float:
-    """Return how many seconds after its time limit a run may still end by itself.
-
-    Parameters
-    ----------
-    time_limit
-        The time limit of the run, in seconds.
-
-    Returns
-    -------
-    float
-        Seconds. After them the process is killed.
-    """
-    return 5.0 + 0.1 * time_limit
-
-
-def run_isolated(
-    instance: Instance,
-    method: str | Callable[..., Any] | Selector,
-    *,
-    seed: int = 0,
-    time_limit: float = 60.0,
-    memory_limit: int = MEMORY_LIMIT,
-    log: Path | None = None,
-    on_progress: Progress | None = None,
-    stop: threading.Event | None = None,
-) -> Outcome:
-    """Run a method in a new process.
-
-    Parameters
-    ----------
-    instance, method, seed, time_limit, on_progress
-        As in :func:`runs.solve.solve`.
-    memory_limit
-        Resident bytes that the process and its children may use together.
-    log
-        File for the solver's log and everything else that the process prints. Without it the solver prints no log.
-    stop
-        When it is set, the process is killed and KeyboardInterrupt is raised.
-
-    Returns
-    -------
-    Outcome
-        The verified outcome, also if the run failed.
-
-    Raises
-    ------
-    InputError
-        If there is no such method, or the log cannot be written.
-    KeyboardInterrupt
-        If ``stop`` was set.
-    """
-    selector = as_selector(method)
-    with Worker(threads=threads_of(selector), memory_limit=memory_limit, stop=stop) as worker:
-        return worker.run(instance, selector, seed=seed, time_limit=time_limit, log=log, on_progress=on_progress)
-
-
-def threads_of(selector: Selector) -> int:
-    """Return how many threads a method uses.
-
-    Parameters
-    ----------
-    selector
-        The method.
-
-    Returns
-    -------
-    int
-        The setting ``threads`` of the selector, or the method's default; 1 for a method without this parameter.
-    """
-    known = selector.method.parameters()
-    return int(selector.settings.get("threads", known["threads"].default if "threads" in known else 1))
-
-
 class Worker:
     """Runs methods, one after the other, in a separate process.
 
@@ -129,7 +60,7 @@ class Worker:
     threads
         How many threads numerical libraries in the process may use.
     memory_limit, stop
-        As in :func:`run_isolated`.
+        As in :func:`runs.solve.run_isolated`.
     startup_limit
         Seconds for loading and compiling, before the time limit of a run begins.
     """
@@ -163,7 +94,7 @@ class Worker:
     def run(
         self,
         instance: Instance,
-        selector: Selector,
+        selector: "Selector",
         *,
         seed: int = 0,
         time_limit: float = 60.0,
@@ -175,7 +106,7 @@ class Worker:
         Parameters
         ----------
         instance, selector, seed, time_limit, log, on_progress
-            As in :func:`run_isolated`.
+            As in :func:`runs.solve.run_isolated`.
 
         Returns
         -------
@@ -196,18 +127,62 @@ class Worker:
             except OSError as error:
                 raise InputError(str(log), f"cannot be written ({error.strerror})") from error
         job = Job(instance, selector, seed, time_limit, log is not None, str(log or os.devnull))
+        record = RunRecord(job.run, on_progress)
         try:
-            if self._process is None:
-                self._process = WorkerProcess(self._environment, self._memory_limit, job.output)
-            record = RunRecord(on_progress)
-            return self._outcome(job, record, self._watch(self._process, job, record))
+            outcome = self._outcome(job, record, self._watch(job, record))
+            # A method may leave a process, a thread or a second answer behind, which would meddle with the next run.
+            final = record.answer
+            alone = isinstance(final, Answer | ReportedFailure) and final.threads == 1
+            if self._process is not None and not (alone and self._process.is_idle()):
+                self.close()
+            return outcome
         except BaseException:
             self.close()  # the process is still busy with the run and cannot take another
             raise
 
-    def _watch(self, process: WorkerProcess, job: Job, record: RunRecord) -> "_Abort | None":
+    def signature(self, where: str, output: str) -> list[Any]:
+        """Ask the process which arguments a function of other people has.
+
+        Parameters
+        ----------
+        where
+            The function, as in :class:`runs.isolation.messages.Question`.
+        output
+            The file to which everything that the process prints is appended.
+
+        Returns
+        -------
+        list
+            The description that :func:`runs.external_methods.describe_function` returns in the process.
+
+        Raises
+        ------
+        InputError
+            If the function cannot be imported.
+        """
+        question = Question(where, output)
+        record = RunRecord(question.run)
+        try:
+            abort = self._watch(question, record)
+            if abort is not None:
+                code = self._end()
+                problem = abort.error or self._exit_diagnosis(code, question, record)[1]
+                raise InputError("method", f"cannot be imported ({problem})")
+            if isinstance(record.answer, ReportedFailure):
+                problem = record.answer.message
+                if record.answer.kind != "refused":
+                    problem = f"cannot be imported ({problem})"
+                raise InputError("method", problem)
+            assert isinstance(record.answer, list)
+            return record.answer
+        finally:
+            self.close()
+
+    def _watch(self, job: Job | Question, record: RunRecord) -> "_Abort | None":
         """Record the messages of a run until its final message; return why the run must be aborted, if it must."""
-        deadline = time.perf_counter() + self._startup_limit
+        if self._process is None:
+            self._process = WorkerProcess(self._environment, self._memory_limit, job.output)
+        process = self._process
         try:
             process.send(job, self._startup_limit)
         except TimeoutError:
@@ -228,62 +203,77 @@ class Worker:
                 return None if _receive_answer(process, record) else _Abort("died")
             if self._stop is not None and self._stop.is_set():
                 raise KeyboardInterrupt
-            if record.ready_at is not None:
-                deadline = record.ready_at + job.time_limit + grace(job.time_limit)
+            deadline, late = self._deadline(job, record)
             if now > deadline:
-                return self._timeout(job, record, now)
+                return late
             if now - last_check >= CHECK_INTERVAL:
                 last_check = now
-                record.usage = _maximum(record.usage, session_usage(process.id))
+                record.usage = _maximum(record.usage, process.usage())
                 if record.usage.memory > self._memory_limit:
                     used, limit = record.usage.memory / GIB, self._memory_limit / GIB
                     return _Abort("stopped", "memory_limit", f"used {used:.2f} GiB, the limit is {limit:g} GiB; killed")
                 _truncate_log(job.output)
 
-    def _timeout(self, job: Job, record: RunRecord, now: float) -> "_Abort":
-        if record.ready_at is None:
-            return _Abort("stopped", "error", f"was not ready to run after {self._startup_limit:g} s; killed")
-        seconds = now - record.ready_at
-        error = f"did not stop at its time limit of {job.time_limit:g} s; killed after {seconds:.1f} s"
-        return _Abort("stopped", "time_limit", error)
+    def _deadline(self, job: Job | Question, record: RunRecord) -> "tuple[float, _Abort]":
+        """Return until when the present phase of a run must have ended, and the abort if it has not."""
+        if isinstance(job, Question) or (job.selector.runs_external_code and record.loaded_at is None):
+            limit = min(self._startup_limit, IMPORT_LIMIT)
+            return record.begin + limit, _Abort("stopped", "error", f"was not imported within {limit:g} s; killed")
+        if record.ready_at is not None:
+            error = f"did not stop at its time limit of {job.time_limit:g} s; killed"
+            return record.ready_at + job.time_limit + GRACE, _Abort("stopped", "time_limit", error)
+        if job.selector.runs_external_code and record.loaded_at is not None:
+            error = f"did not finish on a small instance within the time limit of {job.time_limit:g} s; killed"
+            return record.loaded_at + job.time_limit + GRACE, _Abort("stopped", "time_limit", error)
+        error = f"was not ready to run after {self._startup_limit:g} s; killed"
+        return record.begin + self._startup_limit, _Abort("stopped", "error", error)
+
+    def _end(self) -> int | None:
+        """End the process; return its exit code if it had ended by itself."""
+        assert self._process is not None
+        code, _ = self._process.end()
+        self._process = None
+        return code
 
     def _outcome(self, job: Job, record: RunRecord, abort: "_Abort | None") -> Outcome:
         """Return the outcome of a run that has ended; end the process if the run is aborted."""
         status, failure, error = "error", None, None
-        answer = record.answer or {}
-        cpu = answer.get("cpu", record.usage.cpu)
-        seconds = answer.get("seconds", time.perf_counter() - (record.ready_at or record.begin))
+        answer = record.answer if isinstance(record.answer, Answer) else None
+        final = record.answer if isinstance(record.answer, Answer | ReportedFailure) else None
+        # The clock of a process in which other people's code has run proves nothing.
+        seconds = (record.ended_at or time.perf_counter()) - (record.ready_at or record.begin)
+        if answer is not None and not job.selector.runs_external_code:
+            seconds = answer.seconds
+        cpu = record.usage.cpu if final is None else max(record.usage.cpu, final.cpu)
         if abort is not None:
-            assert self._process is not None
-            code, cpu_of_process = self._process.end()
-            self._process = None
-            cpu = max(cpu, cpu_of_process)
+            code = self._end()
             failure, status, error = abort.failure, abort.status, abort.error
             if failure == "died":
                 status, error = self._exit_diagnosis(code, job, record)
-        elif record.failed:
-            failure, error = answer["kind"], answer["message"]
-            if answer["kind"] == "memory":
+        elif isinstance(record.answer, ReportedFailure):
+            if record.answer.kind == "memory":
                 status, failure = "memory_limit", "raised"
                 error = f"ran out of memory, the limit is {self._memory_limit / GIB:g} GiB"
-        else:
-            status = answer["status"]
+            else:
+                failure, error = record.answer.kind, record.answer.message
+        elif answer is not None:
+            status = answer.status
         _truncate_log(job.output)
         return verified(
             job.instance,
             status=status,
-            home=answer.get("home", record.home),
-            bound=answer.get("bound", float("-inf")),
-            trace=[(p[0], p[1], p[2]) for p in answer.get("trace", ())] or record.points,
-            facts=answer.get("facts", {}),
+            home=record.home if answer is None else answer.home,
+            bound=float("-inf") if answer is None else answer.bound,
+            trace=(answer.trace if answer is not None else ()) or record.points,
+            facts={} if answer is None else answer.facts,
             failure=failure,
             error=error,
             seconds=seconds,
             cpu_seconds=max(0.0, cpu - record.cpu_when_ready),
-            peak_memory=max(record.usage.memory, answer.get("peak", 0)),
+            peak_memory=max(record.usage.memory, 0 if final is None else final.peak),
         )
 
-    def _exit_diagnosis(self, code: int | None, job: Job, record: RunRecord) -> tuple[str, str]:
+    def _exit_diagnosis(self, code: int | None, job: Job | Question, record: RunRecord) -> tuple[str, str]:
         """Return the status and the error message of a process that has ended without a final message."""
         output = _log_tail(job.output)
         no_memory = any(phrase in output for phrase in OUT_OF_MEMORY_PHRASES)

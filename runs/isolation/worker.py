@@ -13,19 +13,19 @@ import socket
 import sys
 import traceback
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+import relocbench
 from relocbench.instances.errors import InputError
-from relocbench.runs.isolation.messages import JOB_LENGTH, Job
+from relocbench.runs.isolation.messages import JOB_LENGTH, Job, Question
+from relocbench.runs.isolation.worker_process import MEMORY_HEADROOM
 
 # With more clients than this, the homes of intermediate incumbents are not sent: each message would be large.
 MAX_CLIENTS_FOR_HOMES = 100_000
-# The system's own limit, at which allocations fail, lies this many bytes above the memory limit. So the supervisor,
-# which counts the whole session, normally acts first.
-DATA_LIMIT_HEADROOM = 256 << 20
 # The longest error message that is sent, in characters.
 MAX_ERROR_LENGTH = 2000
 
@@ -40,12 +40,14 @@ class Reporter:
     ----------
     channel
         The socket to the supervisor.
+    run
+        The id of the run.
     clients
         How many clients the instance has.
     """
 
-    def __init__(self, channel: socket.socket, clients: int) -> None:
-        self._channel = channel
+    def __init__(self, channel: socket.socket, run: str, clients: int = 0) -> None:
+        self._channel, self._run = channel, run
         self._sends_homes = clients <= MAX_CLIENTS_FOR_HOMES
 
     def __call__(self, seconds: float, incumbent: float, bound: float) -> None:
@@ -83,7 +85,7 @@ class Reporter:
         kind, content
             As in :mod:`runs.isolation.messages`.
         """
-        self._channel.sendall(json.dumps([kind, content]).encode() + b"\n")
+        self._channel.sendall(json.dumps([self._run, kind, content]).encode() + b"\n")
 
 
 def main(channel_number: int, memory_limit: int) -> None:
@@ -100,49 +102,82 @@ def main(channel_number: int, memory_limit: int) -> None:
     channel.set_inheritable(False)
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     hard = resource.getrlimit(resource.RLIMIT_DATA)[1]
-    soft = memory_limit + DATA_LIMIT_HEADROOM
-    resource.setrlimit(resource.RLIMIT_DATA, (soft if hard == resource.RLIM_INFINITY else min(soft, hard), hard))
+    limit = memory_limit + MEMORY_HEADROOM
+    limit = limit if hard == resource.RLIM_INFINITY else min(limit, hard)
+    resource.setrlimit(resource.RLIMIT_DATA, (limit, limit))
     incoming = channel.makefile("rb")
     while length := incoming.read(JOB_LENGTH.size):
-        job: Job = pickle.loads(incoming.read(*JOB_LENGTH.unpack(length)))
-        reporter = Reporter(channel, job.instance.n_clients)
+        job: Job | Question = pickle.loads(incoming.read(*JOB_LENGTH.unpack(length)))
+        reporter = Reporter(channel, job.run, job.instance.n_clients if isinstance(job, Job) else 0)
         with _output_to(job.output):
-            reporter.send(*_run(job, reporter))
+            reporter.send(*_answer(job, reporter))
     os._exit(0)  # skips the exit handlers of libraries, which could hang or crash
 
 
-def _run(job: Job, reporter: Reporter) -> tuple[str, dict[str, Any]]:
-    """Run a job; return the kind and the content of the final message."""
-    from relocbench.runs.solve import solve
-
+def _answer(job: Job | Question, reporter: Reporter) -> tuple[str, Any]:
+    """Do a job; return the kind and the content of the final message."""
     try:
-        result = solve(
-            job.instance,
-            job.selector,
-            seed=job.seed,
-            time_limit=job.time_limit,
-            on_progress=reporter,
-            log=job.log,
-            on_ready=reporter.ready,
-        )
-        return "result", {
-            "home": result.solution.home.tolist(),
-            "bound": float(result.solution.bound),
-            "status": result.solution.status,
-            "trace": [[float(number) for number in point] for point in result.solution.trace],
-            "facts": {str(name): float(value) for name, value in result.solution.facts.items()},
-            "seconds": result.seconds,
-            "cpu": _cpu_seconds(),
-            "peak": _peak_memory(),
-        }
+        if isinstance(job, Question):
+            from relocbench.runs.external_methods import describe_function
+
+            return "signature", describe_function(job.where)
+        return "result", _run(job, reporter)
     except BaseException as error:  # every exception must reach the supervisor, SystemExit included
-        traceback.print_exc()
-        kind = _failure_kind(error)
-        message = " ".join(str(error).split())
-        if kind == "raised":
-            message = f"{type(error).__name__}: {message}" if message else type(error).__name__
-        content = {"kind": kind, "message": message[:MAX_ERROR_LENGTH], "cpu": _cpu_seconds(), "peak": _peak_memory()}
-        return "failure", content
+        with contextlib.suppress(BaseException):  # printing calls code of the exception
+            traceback.print_exc()
+        kind, message = _failure(error)
+        if isinstance(job, Question) and isinstance(error, InputError):
+            message = error.problem  # the one who asked knows which method it is about
+        return "failure", {
+            "kind": kind,
+            "message": message[:MAX_ERROR_LENGTH],
+            **_usage(),
+        }
+
+
+def _run(job: Job, reporter: Reporter) -> dict[str, Any]:
+    from relocbench.runs.solve import solve_here
+
+    job.selector.load()
+    reporter.send("loaded", None)
+    result = solve_here(
+        job.instance,
+        job.selector,
+        seed=job.seed,
+        time_limit=job.time_limit,
+        on_progress=reporter,
+        log=job.log,
+        on_ready=reporter.ready,
+    )
+    return {
+        "home": result.solution.home.tolist(),
+        "bound": float(result.solution.bound),
+        "status": str(result.solution.status),
+        "trace": [[float(number) for number in point] for point in result.solution.trace],
+        "facts": {str(name): float(value) for name, value in result.solution.facts.items()},
+        "seconds": result.seconds,
+        **_usage(),
+    }
+
+
+def _failure(error: BaseException) -> tuple[str, str]:
+    """Return the kind of a failure and one line about it."""
+    kind = _failure_kind(error)
+    try:
+        text = " ".join(str(error).split())
+    except BaseException:  # the exception belongs to other people's code
+        text = ""
+    if kind != "raised":
+        return kind, text
+    name = type(error).__name__
+    return kind, (f"{name}: {text}" if text else name) + _place(error)
+
+
+def _place(error: BaseException) -> str:
+    """Return the file and line of other people's code in which an exception was raised; empty if there is none."""
+    ours = (str(Path(relocbench.__file__).parent), sys.prefix, sys.base_prefix, "<")
+    frames = [frame for frame in traceback.extract_tb(error.__traceback__) if not frame.filename.startswith(ours)]
+    return f" ({Path(frames[-1].filename).name}, line {frames[-1].lineno})" if frames else ""
 
 
 def _failure_kind(error: BaseException) -> str:
@@ -172,6 +207,10 @@ def _redirect_output(path: str) -> None:
     os.dup2(file, 1)
     os.dup2(file, 2)
     os.close(file)
+
+
+def _usage() -> dict[str, float]:
+    return {"cpu": _cpu_seconds(), "peak": _peak_memory(), "threads": len(sys._current_frames())}
 
 
 def _cpu_seconds() -> float:

@@ -1,23 +1,39 @@
-"""A worker process and the socket to it, as seen by the supervisor."""
+"""A worker process, its guard and the socket to it, as seen by the supervisor."""
 
 import contextlib
 import os
 import pickle
+import secrets
 import selectors
+import signal
 import socket
 import subprocess
 import sys
 import time
 
-from relocbench.runs.isolation.messages import JOB_LENGTH, Job
-from relocbench.runs.isolation.usage import has_ended, kill_group
+from relocbench.runs.isolation.cgroup import create_group, end_group
+from relocbench.runs.isolation.messages import JOB_LENGTH, Job, Question
+from relocbench.runs.isolation.process_tree import (
+    MARK,
+    Process,
+    Usage,
+    descendants,
+    has_ended,
+    kill_descendants,
+    usage_of,
+)
 
 # How long a process that has closed its socket may take to exit by itself.
 EXIT_SECONDS = 1.0
+# A message may have at most this many bytes. The homes of 20 million clients have as many.
+MAX_MESSAGE = 1 << 28
+# Above the memory limit there is this much room before an allocation fails or the system kills the process. So the
+# supervisor, which counts all processes together, normally acts first.
+MEMORY_HEADROOM = 256 << 20
 
 
 class WorkerProcess:
-    """A process that runs :func:`runs.isolation.worker.main`, and the socket to it.
+    """A guard, the process below it that runs :func:`runs.isolation.worker.main`, and the socket to that process.
 
     Parameters
     ----------
@@ -31,20 +47,24 @@ class WorkerProcess:
     Attributes
     ----------
     id
-        The process number, which is also the number of its group and session.
+        The process number of the guard.
     """
 
     def __init__(self, environment: dict[str, str], memory_limit: int, output: str) -> None:
         self._channel, worker_end = socket.socketpair()
-        self._incomplete = b""
+        self._incomplete = bytearray()
         self._readable = selectors.DefaultSelector()
         self._readable.register(self._channel, selectors.EVENT_READ)
-        # The watchdog of the process waits until the writing end of this pipe is closed: see start_watchdog.
+        self._mark = secrets.token_hex(8)
+        self._known: list[Process] = []
+        self._group = create_group(memory_limit + MEMORY_HEADROOM)
+        # The guard waits until the writing end of this pipe is closed: see start_guard.
         parent_pipe, self._parent_pipe_end = os.pipe()
         channel = worker_end.fileno()
         # The worker imports from the same folders as this process, including those that were added at run time.
         program = f"import sys; sys.path[:] = {sys.path!r}\n"
-        program += f"from relocbench.runs.isolation.watchdog import start_watchdog as w; w({parent_pipe}, {channel})\n"
+        program += "from relocbench.runs.isolation.guard import start_guard\n"
+        program += f"start_guard({parent_pipe}, {channel}, {str(self._group or '')!r})\n"
         program += f"from relocbench.runs.isolation.worker import main; main({channel}, {memory_limit})"
         try:
             with worker_end, open(output, "ab") as log:
@@ -54,15 +74,14 @@ class WorkerProcess:
                     stdout=log,
                     stderr=log,
                     pass_fds=[channel, parent_pipe],
-                    env=environment,
-                    # In a session of its own the process does not receive Ctrl-C, and can be killed with its children.
-                    start_new_session=True,
+                    env=environment | {MARK: self._mark},
+                    start_new_session=True,  # Ctrl-C on a terminal must not reach it
                 )
         finally:
             os.close(parent_pipe)
         self.id = self._popen.pid
 
-    def send(self, job: Job, timeout: float) -> None:
+    def send(self, job: Job | Question, timeout: float) -> None:
         """Send a job.
 
         Parameters
@@ -105,21 +124,48 @@ class WorkerProcess:
             return None
         if not received:
             return None
-        *lines, self._incomplete = (self._incomplete + received).split(b"\n")
+        first, line_break, rest = received.partition(b"\n")
+        self._incomplete += first
+        if not line_break:
+            # An endless message is passed on as it is, and refused like every other invalid one.
+            return [bytes(self._incomplete)] if len(self._incomplete) > MAX_MESSAGE else []
+        *lines, incomplete = [bytes(self._incomplete), *rest.split(b"\n")]
+        self._incomplete = bytearray(incomplete)
         return lines
 
     def has_messages(self) -> bool:
-        """Return whether :func:`receive` would return at once.
+        """Return whether something has arrived that was not received yet.
 
         Returns
         -------
         bool
-            Whether something has arrived that was not received yet, or the socket is closed.
+            Whether :func:`receive` would return at once, or holds a part of a message.
         """
-        return bool(self._readable.select(0))
+        return bool(self._incomplete) or bool(self._readable.select(0))
+
+    def usage(self) -> Usage:
+        """Return what the process and all processes that it has started use now.
+
+        Returns
+        -------
+        Usage
+            The sums, without the guard.
+        """
+        self._known = descendants(self.id)
+        return usage_of(self._known)
+
+    def is_idle(self) -> bool:
+        """Return whether the process is the only one below its guard, and has sent nothing that was not received.
+
+        Returns
+        -------
+        bool
+            Whether a run has left neither a process nor a message behind.
+        """
+        return len(descendants(self.id)) == 1 and not self.has_messages()
 
     def end(self) -> tuple[int | None, float]:
-        """End the process together with its group.
+        """End the process, its guard and every process that it has started.
 
         Returns
         -------
@@ -135,11 +181,17 @@ class WorkerProcess:
         ended_by_itself = has_ended(self.id)
         self._readable.close()
         self._channel.close()
+        if self._group is not None:
+            end_group(self._group)
+        kill_descendants(self.id, self._mark, self._known)
+        with contextlib.suppress(ProcessLookupError, PermissionError):  # macOS raises the latter for an ended process
+            os.kill(self.id, signal.SIGKILL)
+        _, status, usage = os.wait4(self.id, 0)
         os.close(self._parent_pipe_end)
-        self._popen.returncode, cpu = kill_group(self.id)
-        return self._popen.returncode if ended_by_itself else None, cpu
+        self._popen.returncode = os.waitstatus_to_exitcode(status)
+        return self._popen.returncode if ended_by_itself else None, usage.ru_utime + usage.ru_stime
 
     def _is_closed(self) -> bool:
         with contextlib.suppress(OSError):
-            return self.has_messages() and self._channel.recv(1, socket.MSG_PEEK) == b""
+            return bool(self._readable.select(0)) and self._channel.recv(1, socket.MSG_PEEK) == b""
         return True

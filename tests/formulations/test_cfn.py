@@ -11,7 +11,7 @@ from relocbench.formulations.cfn.solve import solve
 from relocbench.formulations.linearisation import linearise
 from relocbench.instances.evaluation import evaluate
 from relocbench.instances.generators.families import family
-from relocbench.runs.solve import solve as run
+from relocbench.runs.solve import solve_here as run
 from tests.formulations.test_cpsat import assert_optimal, enumerable
 from tests.samples import KINDS, random_home, random_instance, worked_example
 

@@ -15,7 +15,7 @@ from relocbench.instances.generators.families import family
 from relocbench.instances.instance import Instance
 from relocbench.instances.kernels.ragged import Ragged
 from relocbench.instances.solution import Solution
-from relocbench.runs.solve import solve as run
+from relocbench.runs.solve import solve_here as run
 from tests.samples import KINDS, random_home, random_instance, worked_example
 
 pytest.importorskip("ortools")

@@ -5,7 +5,7 @@ import pytest
 from relocbench.instances.errors import InputError
 from relocbench.instances.evaluation import evaluate
 from relocbench.instances.generators.families import FAMILIES
-from relocbench.runs.solve import solve
+from relocbench.runs.solve import solve_here as solve
 from tests.samples import KINDS, enumerable_instance
 
 

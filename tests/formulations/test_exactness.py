@@ -17,7 +17,7 @@ from relocbench.instances.generators.families import FAMILIES
 from relocbench.instances.kernels.ragged import Ragged
 from relocbench.runs.methods import METHODS
 from relocbench.runs.selectors import parse_selector
-from relocbench.runs.solve import solve
+from relocbench.runs.solve import solve_here as solve
 from tests.samples import KINDS, enumerable_instance, relabelled, scaled_delays
 
 

@@ -10,7 +10,7 @@ from relocbench.formulations.milp_strong import StrongModel
 from relocbench.formulations.solvers.pulp_model import Arrays
 from relocbench.instances.evaluation import evaluate
 from relocbench.instances.generators.families import family
-from relocbench.runs.solve import solve
+from relocbench.runs.solve import solve_here as solve
 from tests.samples import random_home, random_instance
 
 pytest.importorskip("pulp")

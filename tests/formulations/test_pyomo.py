@@ -15,7 +15,7 @@ from relocbench.instances.evaluation import evaluate
 from relocbench.instances.generators.families import family
 from relocbench.instances.instance import Instance
 from relocbench.instances.kernels.ragged import Ragged
-from relocbench.runs.solve import solve
+from relocbench.runs.solve import solve_here as solve
 from tests.samples import KINDS, random_home, random_instance, worked_example
 
 if reason := missing("pyomo", "pyscipopt", "highspy"):

@@ -14,7 +14,7 @@ from relocbench.instances.instance_source import write_instance
 from relocbench.instances.library.library import Library
 from relocbench.runs.library_updates import check
 from relocbench.runs.methods import METHODS
-from relocbench.runs.solve import solve
+from relocbench.runs.solve import solve_here as solve
 from tests.instances.files.bad_files import run_command
 
 LIBRARY = Library()

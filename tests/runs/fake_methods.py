@@ -14,7 +14,7 @@ from relocbench.instances.nearest_server import nearest_server
 from relocbench.instances.solution import Solution
 from relocbench.runs.methods import Method
 from relocbench.runs.selectors import Selector
-from relocbench.runs.solve import solve
+from relocbench.runs.solve import solve_here as solve
 
 
 def fake(name, proves="optimality", **settings):

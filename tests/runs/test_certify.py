@@ -10,7 +10,7 @@ from relocbench.instances.evaluation import evaluate
 from relocbench.instances.generators.families import FAMILIES
 from relocbench.instances.instance_source import write_instance
 from relocbench.runs.certify import certify
-from relocbench.runs.solve import solve, warm_up
+from relocbench.runs.solve import solve_here, warm_up
 from tests.instances.files.bad_files import run_command
 from tests.samples import KINDS, enumerable_instance, scaled_delays
 
@@ -71,7 +71,7 @@ def test_a_time_limit_of_0_still_gives_a_certificate():
 
 def test_a_start_is_never_made_worse():
     instance = FAMILIES["paper"].cells({"sigma": 5})[0].build(1)
-    start = solve(instance, "anneal[moves=2e5]", seed=0).solution.home
+    start = solve_here(instance, "anneal[moves=2e5]", seed=0).solution.home
     found = certify(instance, time_limit=0, start=start)
     assert float(found.verdict.objective) <= evaluate(instance, start).objective * (1 + 1e-12)
 
@@ -103,6 +103,6 @@ def test_the_commands_certify_and_verify(tmp_path):
 
 def test_the_method_bound_returns_a_proved_solution():
     instance = FAMILIES["tiny"].cells({"regime": "scarce", "shape": "roles"})[0].build(3)
-    result = solve(instance, "bound", time_limit=30)
+    result = solve_here(instance, "bound", time_limit=30)
     assert result.solution.status == "optimal"
     assert np.isfinite(result.solution.bound)

@@ -12,7 +12,7 @@ from relocbench.instances.evaluation import evaluate
 from relocbench.instances.generators.families import FAMILIES
 from relocbench.runs.methods import METHODS
 from relocbench.runs.selectors import parse_selector
-from relocbench.runs.solve import solve
+from relocbench.runs.solve import solve_here as solve
 from tests.samples import KINDS, enumerable_instance, random_instance
 
 # Annealing runs until its time is up. A fixed number of moves makes its runs comparable.

@@ -15,7 +15,7 @@ import json
 import sys
 from relocbench.instances.generators.families import FAMILIES
 from relocbench.runs.selectors import parse_selector
-from relocbench.runs.solve import solve, warm_up
+from relocbench.runs.solve import solve_here, warm_up
 
 def versions():
     return {
@@ -33,7 +33,7 @@ if selector.method.proves == "nothing":
 warm_up(selector)
 before = versions()
 for instance in instances:
-    solve(instance, selector, time_limit=0.2)
+    solve_here(instance, selector, time_limit=0.2)
 after = versions()
 late = sorted(name for name, count in after.items() if count != before.get(name, 0))
 print(json.dumps({"kernels": sum(count > 0 for count in after.values()), "late": late}))

@@ -11,7 +11,7 @@ from relocbench.instances.evaluation import evaluate
 from relocbench.instances.generators.families import FAMILIES
 from relocbench.instances.instance import Instance
 from relocbench.instances.kernels.ragged import Ragged
-from relocbench.runs.solve import solve
+from relocbench.runs.solve import solve_here as solve
 from tests.samples import KINDS, enumerable_instance, random_home, random_instance, scaled_delays
 
 pytest.importorskip("highspy")

@@ -15,7 +15,7 @@ from relocbench.reports.gate.baseline_update import update
 from relocbench.reports.gate.check import check
 from relocbench.reports.gate.comparison import Rule
 from relocbench.runs.selectors import as_selector
-from relocbench.runs.solve import solve
+from relocbench.runs.solve import solve_here as solve
 from tests.instances.files.bad_files import run_command
 from tests.reports.gate import heuristics
 

@@ -9,7 +9,7 @@ from relocbench.instances.files.solution_file import write_solution
 from relocbench.instances.generators.families import FAMILIES
 from relocbench.instances.library.library import Library
 from relocbench.reports.map.assignments import from_file, from_library, gather
-from relocbench.runs.solve import solve
+from relocbench.runs.solve import solve_here as solve
 
 NAME = "small-scarce-m10-l3-0"
 

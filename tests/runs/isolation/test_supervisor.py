@@ -11,9 +11,9 @@ import pytest
 from relocbench.instances.evaluation import evaluate
 from relocbench.instances.generators.families import FAMILIES
 from relocbench.runs.isolation import supervisor
-from relocbench.runs.isolation.supervisor import Worker, run_isolated
+from relocbench.runs.isolation.supervisor import Worker
 from relocbench.runs.selectors import parse_selector
-from relocbench.runs.solve import solve
+from relocbench.runs.solve import run_isolated, solve_here
 from tests.runs.fake_methods import fake
 
 INSTANCE = FAMILIES["tiny"].cells({"regime": "scarce", "shape": "roles"})[0].build(0)
@@ -43,7 +43,7 @@ def worker():
 def test_an_isolated_run_returns_the_same_as_a_run_in_this_process():
     points = []
     outcome = run_isolated(INSTANCE, "enumerate", seed=1, on_progress=lambda *point: points.append(point))
-    here = solve(INSTANCE, "enumerate", seed=1)
+    here = solve_here(INSTANCE, "enumerate", seed=1)
     assert (outcome.status, outcome.failure, outcome.error) == ("optimal", None, None)
     assert outcome.home.tolist() == here.solution.home.tolist()
     assert outcome.objective == pytest.approx(here.evaluation.objective, rel=1e-12)
@@ -82,7 +82,7 @@ def test_a_large_allocation_is_refused_by_the_system():
 
 
 def test_a_method_that_ignores_its_time_limit_is_killed_and_its_reports_are_kept(tmp_path, monkeypatch):
-    monkeypatch.setattr(supervisor, "grace", lambda time_limit: 0.2)
+    monkeypatch.setattr(supervisor, "GRACE", 0.2)
     log = tmp_path / "run.log"
     outcome = run_isolated(INSTANCE, fake("hangs"), time_limit=0.3, log=log)
     assert (outcome.status, outcome.failure) == ("time_limit", "stopped")
@@ -120,7 +120,7 @@ def test_workers_and_their_children_end_when_the_supervisor_ends(tmp_path, sent)
         "from pathlib import Path\n"
         "from tests.runs.fake_methods import fake\n"
         "from tests.runs.isolation.test_supervisor import INSTANCE\n"
-        "from relocbench.runs.isolation.supervisor import run_isolated\n"
+        "from relocbench.runs.solve import run_isolated\n"
         f"run_isolated(INSTANCE, fake('hangs'), time_limit=100.0, log=Path({str(log)!r}))\n"
     )
     parent = subprocess.Popen([sys.executable, "-c", script], stderr=subprocess.DEVNULL)
