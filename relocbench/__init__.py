@@ -42,7 +42,8 @@ if TYPE_CHECKING:
     from relocbench.reports.gate.verdict import Verdict as GateVerdict
     from relocbench.reports.study.study import Study, study
     from relocbench.runs.certify import Certified, certify
-    from relocbench.runs.solve import Result, RunError, solve
+    from relocbench.runs.run_error import RunError
+    from relocbench.runs.solve import Result, solve
 
 __all__ = [
     "Certified",
@@ -80,7 +81,7 @@ _LAZY = {
     "Library": "relocbench.instances.library.library:Library",
     "Result": "relocbench.runs.solve:Result",
     "Rule": "relocbench.reports.gate.comparison:Rule",
-    "RunError": "relocbench.runs.solve:RunError",
+    "RunError": "relocbench.runs.run_error:RunError",
     "Solution": "relocbench.instances.solution:Solution",
     "Study": "relocbench.reports.study.study:Study",
     "Verdict": "relocbench.formulations.certificates.verification:Verdict",

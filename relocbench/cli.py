@@ -14,6 +14,7 @@ import typer
 
 from relocbench.commands import library
 from relocbench.instances.errors import InputError
+from relocbench.runs.run_error import RunError
 from relocbench.runs.version import __version__
 
 # The modules in ``relocbench/commands``, in the order in which ``relocbench --help`` lists them.
@@ -80,12 +81,12 @@ def _common(
 
 
 def main() -> None:
-    """Run the command; report wrong input as one line on standard error and exit with code 2."""
+    """Run the command; report wrong input (exit code 2) or a failed run (1) as one line on standard error."""
     try:
         app()
-    except InputError as error:
+    except (InputError, RunError) as error:
         print(f"relocbench: {error}", file=sys.stderr)
-        sys.exit(2)
+        sys.exit(2 if isinstance(error, InputError) else 1)
 
 
 def run() -> None:

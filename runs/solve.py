@@ -21,6 +21,7 @@ from relocbench.instances.instance import Instance
 from relocbench.instances.solution import Progress, Solution
 from relocbench.runs.isolation.supervisor import MEMORY_LIMIT, Worker
 from relocbench.runs.outcome import Outcome
+from relocbench.runs.run_error import RunError
 from relocbench.runs.selectors import Selector, as_selector, require_available
 
 # By this much, relative from 1 up, a bound may exceed a computed cost because of rounding.
@@ -92,30 +93,6 @@ class Result:
         )
 
 
-class RunError(RuntimeError):
-    """A run that gave no homes: the method raised an exception, crashed, or was stopped at a limit.
-
-    Parameters
-    ----------
-    selector
-        The method.
-    outcome
-        What is known about the run.
-
-    Attributes
-    ----------
-    outcome
-        What is known about the run: its status, the kind of failure, the error message, the time and the memory.
-    """
-
-    def __init__(self, selector: Selector, outcome: Outcome) -> None:
-        self.selector, self.outcome = selector, outcome
-        super().__init__(f"{selector}: {outcome.status}: {outcome.error}")
-
-    def __reduce__(self) -> tuple[type["RunError"], tuple[Selector, Outcome]]:
-        return RunError, (self.selector, self.outcome)
-
-
 def solve(
     instance: Instance,
     method: str | Callable[..., Any] | Selector,
@@ -178,7 +155,7 @@ def solve(
     if outcome.failure == "refused":
         raise InputError("", outcome.error or "")
     if outcome.status == "error" or outcome.home is None or outcome.evaluation is None:
-        raise RunError(selector, outcome)
+        raise RunError(str(selector), outcome)
     solution = Solution(outcome.home, outcome.bound, outcome.status, outcome.trace, outcome.facts)
     return Result(instance, selector, seed, solution, outcome.evaluation, outcome.seconds, outcome.error)
 

@@ -41,8 +41,9 @@ def run(
     from relocbench.instances.files.solution_file import check_solution_path, write_solution
     from relocbench.instances.instance_source import check_not_the_instance, read_instance
     from relocbench.runs.isolation.supervisor import GIB
+    from relocbench.runs.run_error import RunError
     from relocbench.runs.selectors import parse_selector
-    from relocbench.runs.solve import RunError, solve
+    from relocbench.runs.solve import solve
 
     if out is not None:
         check_solution_path(out)

@@ -16,8 +16,9 @@ from relocbench.runs.isolation import process_tree, supervisor, worker_process
 from relocbench.runs.isolation.cgroup import create_group, end_group
 from relocbench.runs.isolation.messages import RunRecord
 from relocbench.runs.isolation.supervisor import Worker
+from relocbench.runs.run_error import RunError
 from relocbench.runs.selectors import as_selector
-from relocbench.runs.solve import RunError, run_isolated
+from relocbench.runs.solve import run_isolated
 from relocbench.runs.sweep import Limits, Task, sweep
 from tests.instances.files.bad_files import run_command
 from tests.runs import hostile_methods
@@ -114,6 +115,13 @@ def test_the_command_solve_reports_a_failed_method_and_writes_no_file(tmp_path, 
     )
     assert (code, printed, out.exists()) == (1, "", False)
     assert error in err
+
+
+def test_the_command_show_reports_a_failed_method(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    code, printed, err = run_command("show", "library:tiny-loose-plain-0", "--method", f"{WHERE}:exits_at_once")
+    assert (code, printed, err.count("\n"), list(tmp_path.iterdir())) == (1, "", 1, [])
+    assert "exits_at_once: error: the process exited with code 0" in err
 
 
 def test_a_crash_is_an_exception_in_python_and_not_the_end_of_the_process():
