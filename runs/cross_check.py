@@ -15,9 +15,9 @@ from relocbench.instances.instance import Instance
 from relocbench.instances.instance_source import write_instance
 from relocbench.instances.library.library import Entry, Library
 from relocbench.runs.isolation.supervisor import Worker
-from relocbench.runs.methods import METHODS
+from relocbench.runs.methods import METHODS, Selector
 from relocbench.runs.run_store import Row, Store
-from relocbench.runs.selectors import Selector, parse_selector
+from relocbench.runs.selectors import parse_selector
 from relocbench.runs.shrink_instance import shrink
 from relocbench.runs.sweep import Limits, Task, execute
 

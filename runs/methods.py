@@ -119,6 +119,56 @@ class Method:
         return described
 
 
+@dataclass(frozen=True)
+class Selector:
+    """A method with chosen parameters, and perhaps another method whose homes it starts from.
+
+    Attributes
+    ----------
+    method
+        The method.
+    settings
+        The parameters that were set; the others have their defaults.
+    start
+        The method whose homes are the start; None for the method's own start.
+    """
+
+    method: Method
+    settings: Mapping[str, Any]
+    start: "Selector | None" = None
+
+    @property
+    def runs_external_code(self) -> bool:
+        """Whether the method, or the one that it starts from, is code of other people."""
+        return self.method.is_external or (self.start is not None and self.start.runs_external_code)
+
+    @property
+    def is_isolated(self) -> bool:
+        """Whether a single run has a process of its own: code of other people, and solvers that may crash."""
+        start = self.start is not None and self.start.is_isolated
+        return self.method.is_external or self.method.proves != "nothing" or start
+
+    @property
+    def threads(self) -> int:
+        """The setting ``threads``, or the method's default; 1 for a method without this parameter."""
+        known = self.method.parameters()
+        threads = self.settings.get("threads", known["threads"].default if "threads" in known else 1)
+        return threads if isinstance(threads, int) and threads > 0 else 1
+
+    def load(self) -> None:
+        """Import the method and the one that it starts from."""
+        self.method.load()
+        if self.start is not None:
+            self.start.load()
+
+    def __str__(self) -> str:
+        settings = {name: setting_text(value) for name, value in self.settings.items()}
+        if self.start is not None:
+            settings["start"] = str(self.start)
+        inside = ",".join(f"{name}={value}" for name, value in sorted(settings.items()))
+        return f"{self.method.name}[{inside}]" if inside else self.method.name
+
+
 METHODS = {
     method.name: method
     for method in (

@@ -20,9 +20,10 @@ from relocbench.instances.generators.families import family
 from relocbench.instances.instance import Instance
 from relocbench.instances.solution import Progress, Solution
 from relocbench.runs.isolation.supervisor import MEMORY_LIMIT, Worker
+from relocbench.runs.methods import Selector
 from relocbench.runs.outcome import Outcome
 from relocbench.runs.run_error import RunError
-from relocbench.runs.selectors import Selector, as_selector, require_available
+from relocbench.runs.selectors import as_selector, require_available
 
 # By this much, relative from 1 up, a bound may exceed a computed cost because of rounding.
 ROUNDING = 1e-9

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 
 from relocbench.instances.instance import Instance
 from relocbench.runs.isolation.supervisor import MEMORY_LIMIT, Worker
+from relocbench.runs.methods import Selector
 from relocbench.runs.run_store import Row, Run, Store, row_of
-from relocbench.runs.selectors import Selector
 
 
 @dataclass(frozen=True)

@@ -10,8 +10,8 @@ from relocbench.instances.errors import InputError
 from relocbench.instances.files.instance_parquet import write_rows
 from relocbench.instances.instance import Instance
 from relocbench.instances.instance_source import read_instance
+from relocbench.runs.methods import Selector
 from relocbench.runs.run_store import Store
-from relocbench.runs.selectors import Selector
 from relocbench.runs.sweep import Limits, Task, execute
 from relocbench.spark.parallel_map import parallel_map
 

@@ -14,8 +14,8 @@ from relocbench.terminal import print_json, resumable
 
 if TYPE_CHECKING:
     from relocbench.instances.instance import Instance
+    from relocbench.runs.methods import Selector
     from relocbench.runs.run_store import Row
-    from relocbench.runs.selectors import Selector
     from relocbench.runs.sweep import Limits
 
 FAMILY = "Instances of a family"

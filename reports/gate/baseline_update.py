@@ -13,7 +13,8 @@ from relocbench.reports.gate.comparison import Finding, compare
 from relocbench.reports.gate.measurement import FailedRun, Job, MethodRuns, measure
 from relocbench.reports.gate.verdict import Change
 from relocbench.runs.isolation.supervisor import MEMORY_LIMIT
-from relocbench.runs.selectors import Selector, as_selector
+from relocbench.runs.methods import Selector
+from relocbench.runs.selectors import as_selector
 
 # The conditions of a new record: seeds, and the time limit of each run in seconds.
 SEEDS = (0, 1, 2, 3, 4)

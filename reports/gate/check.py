@@ -19,7 +19,8 @@ from relocbench.reports.gate.measurement import FailedRun, Job, MethodRuns, meas
 from relocbench.reports.gate.shrink_failure import SmallestInstance, smallest_failure, smallest_regression
 from relocbench.reports.gate.verdict import Change, Subject, Verdict, WrittenInstance
 from relocbench.runs.isolation.supervisor import MEMORY_LIMIT
-from relocbench.runs.selectors import Selector, as_selector
+from relocbench.runs.methods import Selector
+from relocbench.runs.selectors import as_selector
 from relocbench.runs.sweep import Limits
 
 # A selector, or the function itself.

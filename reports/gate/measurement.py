@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from relocbench.formulations.incumbent import slack
 from relocbench.instances.instance import Instance
 from relocbench.instances.library.library import Library
+from relocbench.runs.methods import Selector
 from relocbench.runs.progress import progress
 from relocbench.runs.run_store import Row
-from relocbench.runs.selectors import Selector
 from relocbench.runs.sweep import Limits, Task, sweep
 
 

@@ -13,8 +13,8 @@ from relocbench.instances.evaluation import checked_home, evaluate
 from relocbench.instances.instance import Instance
 from relocbench.instances.kernels.ragged import IntArray
 from relocbench.runs.isolation.supervisor import Worker
+from relocbench.runs.methods import Selector
 from relocbench.runs.run_store import Row
-from relocbench.runs.selectors import Selector
 from relocbench.runs.shrink_instance import shrink, shrink_with_homes
 from relocbench.runs.sweep import Limits, Task, execute
 

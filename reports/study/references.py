@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from relocbench.formulations.incumbent import slack
 from relocbench.instances.library.library import Library
 from relocbench.reports.study.subjects import Subject
-from relocbench.runs.methods import METHODS
+from relocbench.runs.methods import METHODS, Selector
 from relocbench.runs.run_store import Row
-from relocbench.runs.selectors import Selector, parse_selector
+from relocbench.runs.selectors import parse_selector
 
 OPTIMUM = "proven optimum"
 BOUND = "certified bound"

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 
 from relocbench.reports.study.references import Reference, from_library, from_rows, merged, wanted
 from relocbench.reports.study.subjects import Subject
+from relocbench.runs.methods import Selector
 from relocbench.runs.progress import progress
 from relocbench.runs.run_store import Row, Store
-from relocbench.runs.selectors import Selector
 from relocbench.runs.sweep import Limits, Task, sweep
 
 if TYPE_CHECKING:

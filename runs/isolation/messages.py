@@ -13,16 +13,14 @@ import secrets
 import struct
 import time
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 from relocbench.instances.errors import shown
 from relocbench.instances.instance import Instance
 from relocbench.instances.solution import Progress
 from relocbench.runs.isolation.process_tree import Usage
+from relocbench.runs.methods import Selector
 from relocbench.runs.outcome import Point
-
-if TYPE_CHECKING:
-    from relocbench.runs.selectors import Selector
 
 # The length that precedes a pickled job.
 JOB_LENGTH = struct.Struct("<Q")
@@ -60,7 +58,7 @@ class Job:
     """
 
     instance: Instance
-    selector: "Selector"
+    selector: Selector
     seed: int
     time_limit: float
     log: bool

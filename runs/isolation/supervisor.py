@@ -10,7 +10,7 @@ import threading
 import time
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from relocbench.instances.errors import InputError
 from relocbench.instances.instance import Instance
@@ -18,10 +18,8 @@ from relocbench.instances.solution import Progress
 from relocbench.runs.isolation.messages import Answer, Job, Question, ReportedFailure, RunRecord
 from relocbench.runs.isolation.process_tree import Usage, has_ended
 from relocbench.runs.isolation.worker_process import WorkerProcess
+from relocbench.runs.methods import Selector
 from relocbench.runs.outcome import Failure, Outcome, verified
-
-if TYPE_CHECKING:
-    from relocbench.runs.selectors import Selector
 
 GIB = 1 << 30
 # Default memory limit of a run, in bytes.
@@ -94,7 +92,7 @@ class Worker:
     def run(
         self,
         instance: Instance,
-        selector: "Selector",
+        selector: Selector,
         *,
         seed: int = 0,
         time_limit: float = 60.0,

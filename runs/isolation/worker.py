@@ -19,7 +19,6 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-import relocbench
 from relocbench.instances.errors import InputError
 from relocbench.runs.isolation.messages import JOB_LENGTH, Job, Question
 from relocbench.runs.isolation.worker_process import MEMORY_HEADROOM
@@ -175,7 +174,7 @@ def _failure(error: BaseException) -> tuple[str, str]:
 
 def _place(error: BaseException) -> str:
     """Return the file and line of other people's code in which an exception was raised; empty if there is none."""
-    ours = (str(Path(relocbench.__file__).parent), sys.prefix, sys.base_prefix, "<")
+    ours = (str(Path(__file__).parents[2]), sys.prefix, sys.base_prefix, "<")
     frames = [frame for frame in traceback.extract_tb(error.__traceback__) if not frame.filename.startswith(ours)]
     return f" ({Path(frames[-1].filename).name}, line {frames[-1].lineno})" if frames else ""
 

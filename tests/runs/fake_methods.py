@@ -12,8 +12,7 @@ import numpy as np
 from relocbench.instances.evaluation import evaluate
 from relocbench.instances.nearest_server import nearest_server
 from relocbench.instances.solution import Solution
-from relocbench.runs.methods import Method
-from relocbench.runs.selectors import Selector
+from relocbench.runs.methods import Method, Selector
 from relocbench.runs.solve import solve_here as solve
 
 
