@@ -6,7 +6,8 @@ import time
 import numpy as np
 import numpy.typing as npt
 
-from relocbench.formulations.incumbent import Incumbent
+from relocbench.formulations.incumbent import Incumbent, slack
+from relocbench.formulations.linearisation import linearise
 from relocbench.instances.errors import InputError
 from relocbench.instances.incremental_state import State, StateArrays, move_apply, state_objective
 from relocbench.instances.instance import Instance
@@ -18,6 +19,10 @@ from relocbench.instances.solution import Progress, Solution
 MOST_ASSIGNMENTS = 10**9
 # After this many assignments (a tenth of a second) the clock is read and the running sums are recomputed.
 STEPS_AT_ONCE = 1 << 18
+# The same for an instance whose numbers differ by many orders of magnitude.
+FEW_STEPS_AT_ONCE = 1 << 8
+# The largest rounding error of the running sums, relative to the cost.
+LARGEST_DRIFT = 1e-8
 
 
 def solve(
@@ -62,16 +67,21 @@ def solve(
     deadline = time.perf_counter() + time_limit
     state = State(instance, np.zeros(clients, np.int32))
     best = state.home
-    least = np.array([state.objective])
-    digit, direction = np.zeros(clients, np.int32), np.ones(clients, np.int32)
     incumbent.offer(best)
+    drift = _drift(instance)
+    # If the running sums are not accurate, every assignment that may be the best one is evaluated by itself.
+    accurate = drift * STEPS_AT_ONCE <= slack(incumbent.cost, LARGEST_DRIFT)
+    most_steps = STEPS_AT_ONCE if accurate else FEW_STEPS_AT_ONCE
+    margin = 0.0 if accurate else drift * FEW_STEPS_AT_ONCE
+    least = np.array([incumbent.cost + margin])
+    digit, direction = np.zeros(clients, np.int32), np.ones(clients, np.int32)
     visited, finished = 1, servers == 1
     while not finished:
-        steps, finished = _visit(state.arrays, digit, direction, STEPS_AT_ONCE, least, best)
+        steps, finished = _visit(state.arrays, digit, direction, most_steps, not accurate, least, best)
         visited += steps
         incumbent.offer(best)
         state.refresh()
-        least[0] = incumbent.cost
+        least[0] = incumbent.cost + margin
         if time.perf_counter() > deadline:
             break
     if finished:
@@ -79,13 +89,30 @@ def solve(
     return incumbent.solution(finished, {"assignments": float(visited)})
 
 
+def _drift(instance: Instance) -> float:
+    """Return how much one move can change the rounding error of the running cost."""
+    model = linearise(instance)
+    steepest = max(model.detour, float(model.server_delay.max(initial=0.0))) * float(model.publications.sum())
+    largest = float((model.weight[:, None] * model.client_delay).max(axis=1).sum()) + steepest
+    # A load is a difference of sums as large as the total. Its error is largest beside the smallest load.
+    ratio = float(model.demand.sum() / model.spool.min()) if len(model.spool) else 1.0
+    return 4 * float(np.finfo(np.float64).eps) * (largest + steepest * ratio)
+
+
 @compiled
 def _visit(
-    s: StateArrays, digit: IntArray, direction: IntArray, most: int, least: npt.NDArray[np.float64], best: IntArray
+    s: StateArrays,
+    digit: IntArray,
+    direction: IntArray,
+    most: int,
+    stop: bool,
+    least: npt.NDArray[np.float64],
+    best: IntArray,
 ) -> tuple[int, bool]:
     """Visit the next assignments in reflected Gray-code order, at most ``most`` of them.
 
-    Return the number of visited assignments, and whether the enumeration is complete.
+    With ``stop`` the visit ends at the first assignment that costs less than ``least``. Return the number of visited
+    assignments, and whether the enumeration is complete.
     """
     servers = len(s.server)
     for step in range(most):
@@ -102,4 +129,6 @@ def _visit(
         if cost < least[0]:
             least[0] = cost
             best[:] = s.home
+            if stop:
+                return step + 1, False
     return most, False

@@ -6,11 +6,13 @@ returns the result of :meth:`Incumbent.solution`.
 
 import math
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
 import numpy as np
 import numpy.typing as npt
 
+from relocbench.formulations.linearisation import linearise
+from relocbench.formulations.scaling import NEGLIGIBLE_COST, ScaledModel, scale
 from relocbench.instances.evaluation import checked_home, evaluate
 from relocbench.instances.evaluation_exact import evaluate_exact
 from relocbench.instances.instance import Instance
@@ -18,9 +20,8 @@ from relocbench.instances.kernels.ragged import IntArray
 from relocbench.instances.nearest_server import nearest_server
 from relocbench.instances.solution import Progress, Solution
 
-# Solvers compute with tolerances around 1e-7. A lower bound within this distance below a verified cost proves
-# optimality. A lower bound further than this above a verified cost is an error of the model or of the solver. The
-# distance is relative to the cost, and absolute for costs below 1.
+# A lower bound within this distance below a verified cost, relative to the cost, proves optimality. A lower bound
+# further than this above a verified cost is an error of the model or of the solver.
 TOLERANCE = 1e-6
 
 
@@ -36,14 +37,14 @@ def slack(cost: float, tolerance: float = TOLERANCE) -> float:
     cost
         The cost.
     tolerance
-        The relative tolerance; absolute for costs below 1.
+        The tolerance, relative to the cost.
 
     Returns
     -------
     float
-        The difference.
+        The difference; 0 for a cost of 0.
     """
-    return tolerance * max(1.0, abs(cost))
+    return tolerance * abs(cost)
 
 
 def report(on_progress: Progress | None, home: IntArray, point: tuple[float, float, float]) -> None:
@@ -82,12 +83,22 @@ class Incumbent:
         The initial homes; None starts from the nearest servers.
     on_progress
         Called with (seconds, incumbent, bound) whenever one of the last two improves.
+
+    Attributes
+    ----------
+    model
+        The scaled model that is being solved. :meth:`scaled_models` sets it.
+    error
+        What the tolerances of the solver can do to a bound of this model, in the unit of the instance. A method with a
+        floating-point solver sets it.
     """
 
     def __init__(self, instance: Instance, start: npt.ArrayLike | None, on_progress: Progress | None) -> None:
         self.instance = instance
         self.begin = time.perf_counter()
         self.bound = -math.inf
+        self.model: ScaledModel | None = None
+        self.error = 0.0
         self.trace: list[tuple[float, float, float]] = []
         self._on_progress = on_progress
         self.home: IntArray = nearest_server(instance) if start is None else checked_home(instance, start)
@@ -103,6 +114,66 @@ class Incumbent:
     def cutoff(self) -> float:
         """An upper limit on the cost of improving assignments; slightly above the best cost, because solvers round."""
         return self.cost + slack(self.cost)
+
+    def scaled_models(self, negligible_cost: float = NEGLIGIBLE_COST) -> Iterator[ScaledModel]:
+        """Yield the models to solve, one after the other, until the incumbent is proved optimal.
+
+        A further model is yielded only after a complete search that did not prove the incumbent optimal, if it can
+        prove more. A method that stops at its time limit leaves the loop. An incumbent of cost 0 needs no model.
+
+        Parameters
+        ----------
+        negligible_cost
+            As for :func:`formulations.scaling.scale`. A method without variables for ``θ`` loses nothing: 0.
+
+        Yields
+        ------
+        ScaledModel
+            The scaled coefficients of the instance.
+        """
+        model = None
+        if self.cost > 0:
+            model = scale(linearise(self.instance), self.cost, negligible_cost=negligible_cost)
+        while model is not None:
+            self.model, self.error = model, 0.0
+            yield model
+            model = None if self.proved else model.refined(self.cost)
+
+    @property
+    def model_cutoff(self) -> float:
+        """The cut-off in units of the scaled model; no improving assignment has a larger objective there."""
+        assert self.model is not None
+        return self.model.to_model(self.cutoff) + self.model.loss
+
+    def raise_model_bound(self, bound: float) -> None:
+        """Record a lower bound on the objective of the scaled model.
+
+        Parameters
+        ----------
+        bound
+            The lower bound in units of the model. It is reduced by what the scaling may have lost, and by the error of
+            the solver where this is not negligible beside the cost.
+        """
+        self.raise_bound(self._bound_of(bound))
+
+    def raise_model_bound_of_better(self, bound: float) -> None:
+        """Record a lower bound, in units of the model, that holds for all assignments better than the incumbent.
+
+        Parameters
+        ----------
+        bound
+            The lower bound, as for :meth:`raise_bound_of_better`.
+        """
+        self.raise_bound_of_better(self._bound_of(bound))
+
+    def _bound_of(self, bound: float) -> float:
+        assert self.model is not None
+        return self.model.to_cost(bound - self.model.loss) - (0.0 if self.supported else self.error)
+
+    @property
+    def supported(self) -> bool:
+        """Whether the tolerances of the solver are small enough, beside the cost, to support a proof."""
+        return self.error <= slack(self.cost)
 
     def offer(self, home: npt.ArrayLike) -> float:
         """Evaluate an assignment, and make it the incumbent if it is better.
@@ -157,7 +228,7 @@ class Incumbent:
         bool
             Whether the bound is within the tolerance of the cost of the incumbent, or above it.
         """
-        return bound >= self.cost - slack(self.cost)
+        return self.cost == 0 or bound >= self.cost - slack(self.cost)
 
     def raise_bound_of_better(self, bound: float) -> None:
         """Record a lower bound that holds for all assignments better than the incumbent.
@@ -195,26 +266,32 @@ class Incumbent:
         Returns
         -------
         Solution
-            The incumbent with its lower bound; ``optimal`` if the two agree within the tolerance.
+            The incumbent with its lower bound. It is ``optimal`` if the two agree within the tolerance and the
+            tolerances of the solver support this, ``claimed`` if the search is complete but the proof is not supported,
+            and ``time_limit`` otherwise.
 
         Raises
         ------
         ArithmeticError
             If the lower bound is above the exact cost of the incumbent, or if the solver reports a complete search
-            although its lower bound is below that cost.
+            although its lower bound is below that cost, where the tolerances of the solver do not explain this.
         """
         cost = float(evaluate_exact(self.instance, self.home).objective)
-        if self.bound > cost + slack(cost):
+        if cost == 0:
+            self.bound = 0.0  # no delay is negative, so no assignment costs less
+        elif self.bound > cost + slack(cost):
             raise ArithmeticError(f"the lower bound {self.bound!r} is above the cost {cost!r} of an assignment")
-        optimal = self.bound >= cost - slack(cost)
-        if finished and not optimal:
+        closed = self.bound >= cost - slack(cost)
+        exact_model = self.supported and (self.model is None or self.model.complete)
+        if finished and not closed and exact_model:
             raise ArithmeticError(
                 f"the solver reports an optimum, but the cost is {cost!r} and the lower bound {self.bound!r}"
             )
+        proved = closed and (self.supported or cost == 0)
         return Solution(
             self.home,
             bound=min(self.bound, cost),
-            status="optimal" if optimal else "time_limit",
+            status="optimal" if proved else "claimed" if finished or closed else "time_limit",
             trace=tuple(self.trace),
             facts=dict(facts or {}),
         )

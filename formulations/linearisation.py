@@ -48,6 +48,9 @@ class Linearisation:
     cloud_is_far
         Whether ``2·dC ≥ max dS``. Then a larger ``θ`` never costs more, and a minimisation model needs only upper
         bounds on ``θ``. Otherwise the model must also bound ``θ`` from below.
+    negligible_share
+        A share ``θ`` below this value counts as 0 in models that have variables for ``θ``
+        (:mod:`formulations.scaling`).
     """
 
     weight: FloatArray
@@ -64,6 +67,7 @@ class Linearisation:
     receiver: IntArray
     pair_weight: FloatArray
     cloud_is_far: bool
+    negligible_share: float = 0.0
 
     @property
     def n_clients(self) -> int:
@@ -91,6 +95,32 @@ class Linearisation:
         demand = np.broadcast_to(self.demand[:, None], (self.n_clients, self.n_servers))
         share = np.ones_like(demand)
         np.divide(room, demand, out=share, where=demand > room)
+        return share
+
+    @cached_property
+    def client_share(self) -> FloatArray:
+        """``largest_share``, but 0 where it is negligible: the upper bound on ``q[m,l]`` in a model (``M×L``)."""
+        share = self.largest_share
+        return np.where(share < self.negligible_share, 0.0, share)
+
+    @cached_property
+    def topic_share(self) -> FloatArray:
+        """``min(1, A_l/u_n)``, but 0 where it is negligible: the upper bound on ``w[n,l]`` in a model (``N×L``)."""
+        room = self.storage_capacity[None, :]
+        spool = np.broadcast_to(self.spool[:, None], (len(self.spool), self.n_servers))
+        share = np.ones_like(spool)
+        np.divide(room, spool, out=share, where=spool > room)
+        return np.where(share < self.negligible_share, 0.0, share)
+
+    @cached_property
+    def least_share(self) -> FloatArray:
+        """``θ_l`` if server ``l`` has all loads: a lower bound on ``θ_l``."""
+        share = np.ones(self.n_servers)
+        for capacity, load in (
+            (self.storage_capacity, self.spool.sum()),
+            (self.compute_capacity, self.demand.sum()),
+        ):
+            share = np.minimum(share, np.where(load > capacity, capacity / (load or 1.0), 1.0))
         return share
 
     @cached_property

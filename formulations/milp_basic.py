@@ -6,7 +6,7 @@ import numpy as np
 import numpy.typing as npt
 
 from relocbench.formulations.incumbent import Incumbent
-from relocbench.formulations.linearisation import Linearisation, linearise
+from relocbench.formulations.linearisation import Linearisation
 from relocbench.formulations.solvers.pulp_model import Key, LinearModel, Variables
 from relocbench.formulations.solvers.pulp_solver import run
 from relocbench.instances.instance import Instance
@@ -54,9 +54,7 @@ def solve(
         The best homes found and the lower bound.
     """
     incumbent = Incumbent(instance, start, on_progress)
-    model = BasicModel(linearise(instance))
-    warm = None if start is None else incumbent.home
-    return run(model, incumbent, solver, seed, time_limit, warm, threads, presolve, relax, log)
+    return run(BasicModel, incumbent, solver, seed, time_limit, start is not None, threads, presolve, relax, log)
 
 
 class BasicModel(LinearModel):
@@ -106,6 +104,8 @@ class BasicModel(LinearModel):
         # A client that neither has publications nor loads its home does not depend on θ, so it needs no q.
         self.active = [m for m in self.clients if coefficients.publications[m] > 0 or coefficients.demand[m] > 0]
         self.pairs = list(zip(coefficients.sender.tolist(), coefficients.receiver.tolist(), strict=True))
+        self._client_share: list[list[float]] = coefficients.client_share.tolist()
+        self._topic_share: list[list[float]] = coefficients.topic_share.tolist()
         self._add_variables()
         self._add_constraints()
         if not coefficients.cloud_is_far:
@@ -117,13 +117,50 @@ class BasicModel(LinearModel):
         self.x: Variables = self.variables("x", [(m, l) for m in self.clients for l in self.servers], binary=True)
         self.theta: Variables = self.variables("theta", [(l,) for l in self.limited])
         self.q: Variables = {(m, l): self.x[m, l] for m in self.active for l in self.servers}
-        self.q |= self.variables("q", [(m, l) for m in self.active for l in self.limited])
-        self.w: Variables = self.variables("w", [(n, l) for n in self.topics for l in self.limited])
+        self.q |= self.variables("q", [(m, l) for m in self.active for l in self.limited], upper=self.most_local)
+        self.w: Variables = self.variables(
+            "w", [(n, l) for n in self.topics for l in self.limited], upper=self.most_stored
+        )
         self.z: Variables = self.variables(
-            "z", [(m, r, l, k) for m, r in self.pairs for l in self.servers for k in self.servers]
+            "z",
+            [(m, r, l, k) for m, r in self.pairs for l in self.servers for k in self.servers],
+            upper=lambda m, r, l, k: self.most_local(m, l) if k != l else self.most_local(m, l, r),
         )
         near = [] if self.data.cloud_is_far else self.limited
         self.s: Variables = self.variables("s", [(l, limit) for l in near for limit in range(3)], binary=True)
+
+    def most_local(self, m: int, l: int, r: int | None = None) -> float:
+        """Return an upper bound on ``θ_l`` if ``l`` is the home of one or two clients; 0 if the bound is negligible.
+
+        Parameters
+        ----------
+        m, l
+            The client and the server.
+        r
+            The second client, or None.
+
+        Returns
+        -------
+        float
+            The upper bound.
+        """
+        share = self._client_share
+        return share[m][l] if r is None else min(share[m][l], share[r][l])
+
+    def most_stored(self, n: int, l: int) -> float:
+        """Return an upper bound on ``θ_l`` if topic ``n`` is open on ``l``; 0 if the bound is negligible.
+
+        Parameters
+        ----------
+        n, l
+            The topic and the server.
+
+        Returns
+        -------
+        float
+            The upper bound.
+        """
+        return self._topic_share[n][l]
 
     def _add_constraints(self) -> None:
         for m in self.clients:
@@ -193,11 +230,21 @@ class BasicModel(LinearModel):
 
     def _add_storage_limit(self, l: int) -> None:
         """(N3) ``Σ_n u_n·w[n,l] ≥ A_l·s[l,1]``: if storage limits ``θ_l``, then ``θ_l·a_l = A_l``."""
-        self.row([*self._stored(l), (self.s[l, 1], -self.data.storage_capacity[l])], ">=", 0)
+        capacity = self.data.storage_capacity[l]
+        self.row([*self._stored(l), *self._heavy(l, capacity), (self.s[l, 1], -capacity)], ">=", 0)
 
     def _add_compute_limit(self, l: int) -> None:
         """(N4) ``Σ_m U_m·q[m,l] ≥ B_l·s[l,2]``: if compute limits ``θ_l``, then ``θ_l·v_l = B_l``."""
-        self.row([*self._computed(l), (self.s[l, 2], -self.data.compute_capacity[l])], ">=", 0)
+        capacity = self.data.compute_capacity[l]
+        self.row([*self._computed(l), *self._heavy(l, capacity), (self.s[l, 2], -capacity)], ">=", 0)
+
+    def _heavy(self, l: int, capacity: float) -> list[tuple[Any, float]]:
+        """Return the terms of (N3) and (N4) for clients that make ``θ_l`` negligible, which is then 0.
+
+        One of them on the server satisfies both rows; the sum of the other loads would not.
+        """
+        share = self.data.client_share
+        return [(self.x[m, l], capacity) for m in self.active if share[m, l] == 0]
 
     def _add_limit_needs_load(self, l: int) -> None:
         """(N5) ``s[l,1], s[l,2] ≤ Σ_{m: U_m>0} x[m,l]``: nothing limits a server without load, even of capacity 0."""
@@ -227,6 +274,23 @@ class BasicModel(LinearModel):
     def _stored(self, l: int) -> list[tuple[Any, float]]:
         """Return the terms of ``Σ_n u_n·w[n,l]``."""
         return [(self.w[n, l], self.data.spool[n]) for n in self.topics]
+
+    def values(self, home: IntArray, theta: FloatArray) -> FloatArray:
+        """Return the values of all variables in an assignment, with ``θ = 0`` where it is negligible.
+
+        Parameters
+        ----------
+        home, theta
+            As for :meth:`LinearModel.values`.
+
+        Returns
+        -------
+        array
+            The values, in the order of ``columns``.
+        """
+        share = np.array(theta, np.float64)
+        share[[l for m, l in enumerate(home) if self.data.client_share[m, l] == 0]] = 0.0
+        return super().values(home, share)
 
     def _computed(self, l: int) -> list[tuple[Any, float]]:
         """Return the terms of ``Σ_m U_m·q[m,l]``."""

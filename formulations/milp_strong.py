@@ -1,11 +1,12 @@
 """The strong mixed-integer linear model: capacities conditioned on each client, much tighter where capacities bind."""
 
+import functools
 from typing import Any, Literal
 
 import numpy.typing as npt
 
 from relocbench.formulations.incumbent import Incumbent
-from relocbench.formulations.linearisation import Linearisation, linearise
+from relocbench.formulations.linearisation import Linearisation
 from relocbench.formulations.milp_basic import BasicModel
 from relocbench.formulations.solvers.pulp_model import Key, Variables
 from relocbench.formulations.solvers.pulp_solver import run
@@ -60,9 +61,8 @@ def solve(
         The best homes found and the lower bound.
     """
     incumbent = Incumbent(instance, start, on_progress)
-    model = StrongModel(linearise(instance), condition)
-    warm = None if start is None else incumbent.home
-    return run(model, incumbent, solver, seed, time_limit, warm, threads, presolve, relax, log)
+    build = functools.partial(StrongModel, condition=condition)
+    return run(build, incumbent, solver, seed, time_limit, start is not None, threads, presolve, relax, log)
 
 
 class StrongModel(BasicModel):
@@ -164,6 +164,7 @@ class StrongModel(BasicModel):
                 for k, m, l in places
                 if (n, k, m, l) not in self.phi and needed(n, k, m, l)
             ],
+            upper=lambda n, k, m, l: min(self.most_stored(n, k), self.most_local(m, l) if k == l else 1.0),
         )
         self.tau: Variables = {}
         if self.everywhere:

@@ -8,11 +8,22 @@ import numpy.typing as npt
 
 from relocbench.formulations.incumbent import Incumbent
 from relocbench.formulations.linearisation import Linearisation
+from relocbench.formulations.scaling import ScaledModel
 from relocbench.formulations.solvers.availability import require
-from relocbench.formulations.solvers.pyomo_solver import Settings, limits_at, load_units, run_scip, solve_model
+from relocbench.formulations.solvers.pyomo_solver import (
+    SCIP_ERROR,
+    Settings,
+    limits_at,
+    load_units,
+    run_scip,
+    solve_model,
+)
 from relocbench.instances.evaluation import evaluate
 from relocbench.instances.instance import Instance
 from relocbench.instances.solution import Progress, Solution
+
+# Loads up to this multiple of a capacity count as being of its size.
+LARGE_LOAD = 100.0
 
 
 def solve(
@@ -60,10 +71,25 @@ def solve(
     return solve_model(
         build_started,
         run_scip,
+        _error,
         incumbent,
         Settings(seed, time_limit, threads, presolve, log),
         started=start is not None,
     )
+
+
+def _error(scaled: ScaledModel) -> float:
+    """Return what the tolerances of SCIP can do to a bound, in units of the model.
+
+    A tolerance on a binary of (D3) or (D4) counts as often as its load exceeds the capacity of the server.
+    """
+    c = scaled.linear
+    units = load_units(c.storage_capacity, c.spool), load_units(c.compute_capacity, c.demand)
+    ratios = [
+        np.where(share > 0, load[:, None] / unit, 0.0).max(initial=0.0)
+        for share, load, unit in zip((c.topic_share, c.client_share), (c.spool, c.demand), units, strict=True)
+    ]
+    return SCIP_ERROR * scaled.magnitude * max(1.0, float(max(ratios)) / LARGE_LOAD)
 
 
 def build(coefficients: Linearisation, check: Callable[[], None] = lambda: None) -> Any:
@@ -110,6 +136,7 @@ def build(coefficients: Linearisation, check: Callable[[], None] = lambda: None)
     builder.add_open_topics(check)
     builder.add_storage_capacity()
     builder.add_compute_capacity()
+    builder.add_negligible_shares()
     builder.add_near_cloud_constraints(check)
     builder.add_objective(check)
     return builder.model
@@ -140,11 +167,15 @@ class _Builder:
         stored_unit, computed_unit = load_units(c.storage_capacity, c.spool), load_units(c.compute_capacity, c.demand)
         self.storage_capacity = (c.storage_capacity / stored_unit).tolist()
         self.compute_capacity = (c.compute_capacity / computed_unit).tolist()
+        # A client or a topic that makes θ negligible is not part of the loads: with it θ is 0.
+        self.heavy = {l: [m for m in self.loading if c.client_share[m, l] == 0] for l in self.limited}
         self.storage_load = {
-            l: sum(spool[n] / stored_unit[l] * model.y[n, l] for n in self.topics) for l in self.limited
+            l: sum(spool[n] / stored_unit[l] * model.y[n, l] for n in self.topics if c.topic_share[n, l] > 0)
+            for l in self.limited
         }
         self.compute_load = {
-            l: sum(demand[m] / computed_unit[l] * model.x[m, l] for m in self.loading) for l in self.limited
+            l: sum(demand[m] / computed_unit[l] * model.x[m, l] for m in self.loading if m not in self.heavy[l])
+            for l in self.limited
         }
 
     def add_one_home(self) -> None:
@@ -165,14 +196,25 @@ class _Builder:
     def add_storage_capacity(self) -> None:
         """(D3) ``θ_l·a_l ≤ A_l``."""
         self.model.fits_storage = self.pyo.Constraint(
-            self.limited, rule=lambda model, l: model.theta[l] * self.storage_load[l] <= self.storage_capacity[l]
+            self.limited, rule=lambda model, l: self._fits(l, self.storage_load[l], self.storage_capacity[l])
         )
 
     def add_compute_capacity(self) -> None:
         """(D4) ``θ_l·v_l ≤ B_l``."""
         self.model.fits_compute = self.pyo.Constraint(
-            self.limited, rule=lambda model, l: model.theta[l] * self.compute_load[l] <= self.compute_capacity[l]
+            self.limited, rule=lambda model, l: self._fits(l, self.compute_load[l], self.compute_capacity[l])
         )
+
+    def _fits(self, l: int, load: Any, capacity: float) -> Any:
+        # A sum without terms is the number 0.
+        return self.pyo.Constraint.Skip if isinstance(load, int) else self.model.theta[l] * load <= capacity
+
+    def add_negligible_shares(self) -> None:
+        """``θ_l ≤ 1 - x[m,l]`` if client ``m`` alone makes ``θ_l`` negligible."""
+        self.model.negligible = self.pyo.ConstraintList()
+        for l in self.limited:
+            for m in self.heavy[l]:
+                self.model.negligible.add(self.model.theta[l] <= 1 - self.model.x[m, l])
 
     def add_near_cloud_constraints(self, check: Callable[[], None]) -> None:
         """Add (D5) to (D10) for each server that may have ``θ < 1``, if the cloud is near."""
@@ -198,13 +240,19 @@ class _Builder:
 
     def _add_storage_limit(self, l: int) -> None:
         """(D7) ``θ_l·a_l ≥ A_l·stored_l``."""
-        model = self.model
-        model.pin.add(model.theta[l] * self.storage_load[l] >= self.storage_capacity[l] * model.stored[l])
+        model, capacity = self.model, self.storage_capacity[l]
+        load = model.theta[l] * self.storage_load[l] + capacity * self._heavy_clients(l)
+        model.pin.add(load >= capacity * model.stored[l])
 
     def _add_compute_limit(self, l: int) -> None:
         """(D8) ``θ_l·v_l ≥ B_l·computed_l``."""
-        model = self.model
-        model.pin.add(model.theta[l] * self.compute_load[l] >= self.compute_capacity[l] * model.computed[l])
+        model, capacity = self.model, self.compute_capacity[l]
+        load = model.theta[l] * self.compute_load[l] + capacity * self._heavy_clients(l)
+        model.pin.add(load >= capacity * model.computed[l])
+
+    def _heavy_clients(self, l: int) -> Any:
+        """Return the number of clients on the server that make ``θ_l`` negligible. They satisfy (D7) and (D8)."""
+        return sum(self.model.x[m, l] for m in self.heavy[l])
 
     def _add_limit_needs_load(self, l: int) -> None:
         """(D9) ``stored_l + computed_l ≤ Σ_{m: U_m>0} x[m,l]``: a server without load has ``θ_l = 1``.

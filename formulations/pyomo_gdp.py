@@ -9,7 +9,7 @@ import numpy.typing as npt
 from relocbench.formulations.incumbent import Incumbent
 from relocbench.formulations.linearisation import Linearisation
 from relocbench.formulations.solvers.availability import require
-from relocbench.formulations.solvers.pyomo_solver import Settings, limits_at, load_units, run_highs, solve_model
+from relocbench.formulations.solvers.pyomo_solver import HIGHS_ERROR, Settings, limits_at, run_highs, solve_model
 from relocbench.instances.instance import Instance
 from relocbench.instances.solution import Progress, Solution
 
@@ -67,6 +67,7 @@ def solve(
     return solve_model(
         build_started,
         run_highs,
+        lambda scaled: HIGHS_ERROR * scaled.magnitude,
         incumbent,
         Settings(seed, time_limit, threads, presolve, log),
         started=start is not None,
@@ -120,8 +121,16 @@ def build(coefficients: Linearisation, check: Callable[[], None] = lambda: None)
     return builder.model
 
 
+# A variable in [0, 1] and its upper bound in the model, by which it is multiplied; None if it is always 0.
+Scaled = tuple[Any, float] | None
+
+
 class _Builder:
-    """The Pyomo model with its variables, and one method for each constraint."""
+    """The Pyomo model with its variables, and one method for each constraint.
+
+    A product of ``θ`` is replaced by its ratio to its upper bound, and each row is divided by its largest coefficient,
+    so that the tolerance of the solver means the same for every variable and every row.
+    """
 
     def __init__(self, coefficients: Linearisation, check: Callable[[], None]) -> None:
         import pyomo.environ as pyo
@@ -133,27 +142,53 @@ class _Builder:
         self.limited = np.flatnonzero(~c.surely_local).tolist()
         self.loading = np.flatnonzero(c.demand > 0).tolist()
         self.sender, self.receiver = c.sender.tolist(), c.receiver.tolist()
+        self.share: list[list[float]] = c.client_share.tolist()
         self.model = model = pyo.ConcreteModel()
         model.x = pyo.Var(self.clients, self.servers, domain=pyo.Binary)
         model.theta = pyo.Var(self.limited, bounds=(0, 1))
         model.q = pyo.Var(self.clients, self.limited, bounds=(0, 1))
         model.w = pyo.Var(self.topics, self.limited, bounds=(0, 1))
         model.z = pyo.VarList(bounds=(0, 1))
-        self.z = []
-        for _ in self.pairs:
-            self.z.append([[model.z.add() for _ in self.servers] for _ in self.servers])
-            check()
-        self.q = [[model.q[m, l] if l in self.limited else model.x[m, l] for l in self.servers] for m in self.clients]
-
-        # θ·load and the capacities of each server, in the units of load_units.
-        spool, demand = c.spool.tolist(), c.demand.tolist()
-        stored_unit, computed_unit = load_units(c.storage_capacity, c.spool), load_units(c.compute_capacity, c.demand)
-        self.storage_capacity = (c.storage_capacity / stored_unit).tolist()
-        self.compute_capacity = (c.compute_capacity / computed_unit).tolist()
-        self.stored = {l: sum(spool[n] / stored_unit[l] * model.w[n, l] for n in self.topics) for l in self.limited}
-        self.computed = {
-            l: sum(demand[m] / computed_unit[l] * self.q[m][l] for m in self.loading) for l in self.limited
+        self.x: list[list[Scaled]] = [[(model.x[m, l], 1.0) for l in self.servers] for m in self.clients]
+        self.q: list[list[Scaled]] = [
+            [self._times(model.q[m, l], self.share[m][l]) if l in self.limited else self.x[m][l] for l in self.servers]
+            for m in self.clients
+        ]
+        topic_share: list[list[float]] = c.topic_share.tolist()
+        self.w: dict[tuple[int, int], Scaled] = {
+            (n, l): self._times(model.w[n, l], topic_share[n][l]) for n in self.topics for l in self.limited
         }
+        self.z: list[list[list[Scaled]]] = []
+        for p in self.pairs:
+            m, r = self.sender[p], self.receiver[p]
+            most = [
+                [min(self.share[m][l], self.share[r][l]) if l == k else self.share[m][l] for k in self.servers]
+                for l in self.servers
+            ]
+            self.z.append([[(model.z.add(), upper) if upper else None for upper in row] for row in most])
+            check()
+
+        # θ·load of each server.
+        spool, demand = c.spool.tolist(), c.demand.tolist()
+        self.stored = {l: [(self.w[n, l], spool[n]) for n in self.topics] for l in self.limited}
+        self.computed = {l: [(self.q[m][l], demand[m]) for m in self.loading] for l in self.limited}
+
+    def _times(self, variable: Any, upper: float) -> Scaled:
+        """Return a variable with its upper bound; a variable that is always 0 is fixed and left out of all rows."""
+        if upper == 0:
+            variable.fix(0)
+            return None
+        return variable, upper
+
+    def row(self, terms: list[tuple[Scaled, float]], sense: str, right: float = 0.0) -> Any:
+        """Return the constraint ``Σ coefficient·variable ≤, = or ≥ right``, divided by its largest coefficient."""
+        scaled = [(one[0], coefficient * one[1]) for one, coefficient in terms if one is not None and coefficient]
+        if not scaled:
+            return self.pyo.Constraint.Skip  # all variables of the row are 0, which satisfies it
+        largest = max(abs(coefficient) for _, coefficient in scaled)
+        left = sum(coefficient / largest * variable for variable, coefficient in scaled)
+        right /= largest
+        return left <= right if sense == "<=" else left >= right if sense == ">=" else left == right
 
     def add_one_home(self) -> None:
         """(G1) ``Σ_l x[m,l] = 1``: every client has one home."""
@@ -176,44 +211,44 @@ class _Builder:
 
     def _add_local_share(self, m: int, l: int) -> None:
         """(G2) ``q[m,l] ≤ x[m,l]``, ``q[m,l] ≤ θ_l``, ``q[m,l] ≥ θ_l + x[m,l] - 1``: ``q[m,l] = θ_l·x[m,l]``."""
-        q, x, theta, products = self.q[m][l], self.model.x[m, l], self.model.theta[l], self.model.products
-        products.add(q <= x)
-        products.add(q <= theta)
-        products.add(q >= theta + x - 1)
+        q, x, theta, products = self.q[m][l], self.x[m][l], (self.model.theta[l], 1.0), self.model.products
+        products.add(self.row([(q, 1), (x, -1)], "<="))
+        products.add(self.row([(q, 1), (theta, -1)], "<="))
+        products.add(self.row([(q, 1), (theta, -1), (x, -1)], ">=", -1))
 
     def _add_open_topic(self, n: int, l: int) -> None:
         """(G3) ``w[n,l] ≥ q[m,l]`` for ``m ∈ P_n``, ``w[n,l] ≤ θ_l``, ``w[n,l] ≤ Σ_{m∈P_n} q[m,l]``."""
-        w, publishers, products = self.model.w[n, l], self.c.publishers[n], self.model.products
+        w, publishers, products = self.w[n, l], self.c.publishers[n], self.model.products
         for m in publishers:
-            products.add(w >= self.q[m][l])
-        products.add(w <= self.model.theta[l])
-        products.add(w <= sum(self.q[m][l] for m in publishers))
+            products.add(self.row([(w, 1), (self.q[m][l], -1)], ">="))
+        products.add(self.row([(w, 1), ((self.model.theta[l], 1.0), -1)], "<="))
+        products.add(self.row([(w, 1), *((self.q[m][l], -1) for m in publishers)], "<="))
 
     def _add_messages(self, p: int) -> None:
         """(G4) ``Σ_k z[m,r,l,k] = q[m,l]``, ``Σ_l z[m,r,l,k] ≤ x[r,k]`` for pair ``p``, which is ``(m, r)``."""
         z, products = self.z[p], self.model.products
         for l in self.servers:
-            products.add(sum(z[l]) == self.q[self.sender[p]][l])
+            products.add(self.row([*((one, 1) for one in z[l]), (self.q[self.sender[p]][l], -1)], "="))
         for k in self.servers:
-            products.add(sum(z[l][k] for l in self.servers) <= self.model.x[self.receiver[p], k])
+            products.add(self.row([*((z[l][k], 1) for l in self.servers), (self.x[self.receiver[p]][k], -1)], "<="))
 
     def add_storage_capacity(self) -> None:
         """(G5) ``θ_l·a_l ≤ A_l``."""
         self.model.fits_storage = self.pyo.Constraint(
-            self.limited, rule=lambda model, l: self.stored[l] <= self.storage_capacity[l]
+            self.limited, rule=lambda _, l: self.row(self.stored[l], "<=", float(self.c.storage_capacity[l]))
         )
 
     def add_compute_capacity(self) -> None:
         """(G6) ``θ_l·v_l ≤ B_l``."""
         self.model.fits_compute = self.pyo.Constraint(
-            self.limited, rule=lambda model, l: self.computed[l] <= self.compute_capacity[l]
+            self.limited, rule=lambda _, l: self.row(self.computed[l], "<=", float(self.c.compute_capacity[l]))
         )
 
     def add_limits(self) -> None:
         """(G7) The disjunction *whole*, *stored* or *computed*: nothing, storage or compute limits ``θ_l``.
 
         The last two require a client with ``U_m > 0`` on the server. Otherwise a capacity of 0 would satisfy them with
-        any ``θ_l`` on a server without load.
+        any ``θ_l`` on a server without load. A client that makes ``θ_l`` negligible, which is then 0, satisfies them.
         """
         from pyomo.gdp import Disjunct, Disjunction
 
@@ -221,10 +256,14 @@ class _Builder:
         loaded = {l: sum(model.x[m, l] for m in self.loading) for l in limited}
         model.whole, model.stored, model.computed = Disjunct(limited), Disjunct(limited), Disjunct(limited)
         for l in limited:
+            storage, compute = float(self.c.storage_capacity[l]), float(self.c.compute_capacity[l])
+            heavy = [self.x[m][l] for m in self.loading if self.share[m][l] == 0]
+            stored = [*self.stored[l], *((x, storage) for x in heavy)]
+            computed = [*self.computed[l], *((x, compute) for x in heavy)]
             model.whole[l].share = constraint(expr=model.theta[l] == 1)
-            model.stored[l].share = constraint(expr=self.stored[l] >= self.storage_capacity[l])
+            model.stored[l].share = constraint(expr=self.row(stored, ">=", storage))
             model.stored[l].used = constraint(expr=loaded[l] >= 1)
-            model.computed[l].share = constraint(expr=self.computed[l] >= self.compute_capacity[l])
+            model.computed[l].share = constraint(expr=self.row(computed, ">=", compute))
             model.computed[l].used = constraint(expr=loaded[l] >= 1)
         model.limit = Disjunction(limited, rule=lambda model, l: [model.whole[l], model.stored[l], model.computed[l]])
 
@@ -234,13 +273,16 @@ class _Builder:
         weight = (c.weight[:, None] * c.client_delay).tolist()
         publications, between, pair_weight = c.publications.tolist(), c.server_delay.tolist(), c.pair_weight.tolist()
         costs = [weight[m][l] * model.x[m, l] for m in clients for l in servers]
-        costs += [c.detour * publications[m] * (1 - sum(self.q[m])) for m in clients]
+        costs += [c.detour * publications[m] * (1 - self._total(self.q[m], [1.0] * len(servers))) for m in clients]
         for p in self.pairs:
-            costs += [
-                pair_weight[p] * between[l][k] * self.z[p][l][k] for l in servers for k in servers if between[l][k]
-            ]
+            costs += [self._total(self.z[p][l], [pair_weight[p] * delay for delay in between[l]]) for l in servers]
             check()
         model.cost = self.pyo.Objective(expr=sum(costs))
+
+    def _total(self, variables: list[Scaled], weights: list[float]) -> Any:
+        """Return the weighted sum of variables as an expression."""
+        pairs = zip(variables, weights, strict=True)
+        return sum(weight * one[1] * one[0] for one, weight in pairs if one is not None and weight)
 
 
 def _set_values(model: Any, coefficients: Linearisation, incumbent: Incumbent) -> None:

@@ -13,8 +13,8 @@ import numpy.typing as npt
 from relocbench.formulations.branch_price.master import Master, MasterSolution
 from relocbench.formulations.branch_price.pricing import BoolArray, PricingProblem, PricingResult, price_columns
 from relocbench.formulations.incumbent import Incumbent, OutOfTimeError, slack
-from relocbench.formulations.linearisation import linearise
 from relocbench.formulations.local_search import descend
+from relocbench.formulations.scaling import ScaledModel
 from relocbench.formulations.solvers.availability import require
 from relocbench.instances.evaluation import evaluate
 from relocbench.instances.instance import Instance
@@ -96,18 +96,25 @@ def solve(
     """
     require("method branch-price", "highspy")
     incumbent = Incumbent(instance, start, on_progress)
-    search = _Search(instance, incumbent, np.random.default_rng(seed), incumbent.begin + time_limit, log)
-    search.run()
-    variables, constraints = search.master.size
-    facts: dict[str, float] = {
-        "variables": variables,
-        "constraints": constraints,
-        "nodes": search.nodes,
-        "searched": search.pricing_nodes,
-    }
-    if np.isfinite(search.root_bound):
-        facts["root_bound"] = search.root_bound
-    return incumbent.solution(search.finished, facts)
+    rng = np.random.default_rng(seed)
+    facts: dict[str, float] = {}
+    finished = False
+    for scaled in incumbent.scaled_models(negligible_cost=0.0):
+        search = _Search(instance, incumbent, scaled, rng, incumbent.begin + time_limit, log)
+        search.run()
+        variables, constraints = search.master.size
+        facts |= {
+            "variables": variables,
+            "constraints": constraints,
+            "nodes": search.nodes,
+            "searched": search.pricing_nodes,
+        }
+        if np.isfinite(search.root_bound):
+            facts["root_bound"] = scaled.to_cost(search.root_bound)
+        finished = search.finished
+        if not finished:
+            break
+    return incumbent.solution(finished, facts)
 
 
 @dataclass(eq=False)
@@ -123,10 +130,18 @@ class _Search:
     """The branch-and-bound tree."""
 
     def __init__(
-        self, instance: Instance, incumbent: Incumbent, rng: np.random.Generator, deadline: float, log: bool
+        self,
+        instance: Instance,
+        incumbent: Incumbent,
+        scaled: ScaledModel,
+        rng: np.random.Generator,
+        deadline: float,
+        log: bool,
     ) -> None:
         self.instance, self.incumbent, self.rng, self.deadline, self.log = instance, incumbent, rng, deadline, log
-        self.model = model = linearise(instance)
+        # All bounds of nodes are in units of the scaled model.
+        self.scaled = scaled
+        self.model = model = scaled.linear
         self.master = Master(model)
         self.nodes = 0
         self.pricing_nodes = 0
@@ -138,6 +153,11 @@ class _Search:
         self._centre = self._first_duals()
         self._centre_bound = -np.inf
         self._centre_least: FloatArray = np.empty(0)
+
+    @property
+    def _cost(self) -> float:
+        """The cost of the incumbent in units of the scaled model."""
+        return self.scaled.to_model(self.incumbent.cost)
 
     def run(self) -> None:
         """Explore nodes until none is open or the time limit is reached."""
@@ -151,15 +171,15 @@ class _Search:
         try:
             while open_nodes:
                 node = min(open_nodes, key=lambda each: each.bound)
-                self.incumbent.raise_bound_of_better(node.bound)
-                if self.incumbent.closes(node.bound):
+                self.incumbent.raise_model_bound_of_better(node.bound)
+                if self.incumbent.closes(self.scaled.to_cost(node.bound)):
                     break  # no other open node has a smaller bound
                 children = self._explore(node)
                 open_nodes.remove(node)  # only now: if the time limit ends the exploration, the node stays open
                 open_nodes += children
         except OutOfTimeError:
             # The bound of the current node may have risen above those of other open nodes.
-            self.incumbent.raise_bound_of_better(min(node.bound for node in open_nodes))
+            self.incumbent.raise_model_bound_of_better(min(node.bound for node in open_nodes))
             return
         self.finished = True
         self.incumbent.raise_bound(self.incumbent.cost)
@@ -181,15 +201,16 @@ class _Search:
                 node.bound = bound
                 if is_root:
                     self.root_bound = bound
-                    self.incumbent.raise_bound_of_better(bound)
+                    self.incumbent.raise_model_bound_of_better(bound)
             if self.log:
+                value, least = self.scaled.to_cost(solution.value), self.scaled.to_cost(node.bound)
                 print(
-                    f"{self.incumbent.seconds:8.1f} s  node {self.nodes}  value {solution.value:.6f}  "
-                    f"bound {node.bound:.6f}  cost {self.incumbent.cost:.6f}  new columns {new_columns}  "
+                    f"{self.incumbent.seconds:8.1f} s  node {self.nodes}  value {value:.6f}  "
+                    f"bound {least:.6f}  cost {self.incumbent.cost:.6f}  new columns {new_columns}  "
                     f"pricing nodes {self.pricing_nodes:.3g}  allowed homes {int(allowed.sum())}",
                     flush=True,
                 )
-            if self.incumbent.closes(node.bound):
+            if self.incumbent.closes(self.scaled.to_cost(node.bound)):
                 return []
             if not new_columns and not self._forbid_homes(allowed):
                 return self._branch(node, solution, allowed)
@@ -215,7 +236,7 @@ class _Search:
                     reduced_cost = self.master.reduced_cost(solution, l, client_set)
                     if reduced_cost < -PARAMS.dual_tolerance * max(1.0, abs(solution.value)):
                         new_columns += self.master.add(l, client_set)
-            size = max(1.0, self.incumbent.cost, 1e-3 * float(np.abs(duals.client_dual).sum() + np.abs(least).sum()))
+            size = max(1.0, self._cost, 1e-3 * float(np.abs(duals.client_dual).sum() + np.abs(least).sum()))
             value = float(duals.client_dual.sum() + least.sum()) - PARAMS.bound_rounding * size
             if value > bound:
                 bound = value
@@ -244,7 +265,7 @@ class _Search:
         pricing problem.
         """
         duals, least = self._centre, self._centre_least
-        gap = self.incumbent.cost - slack(self.incumbent.cost) - self._centre_bound
+        gap = self._cost - slack(self._cost) - self._centre_bound
         forbidden_homes = 0
         for l in range(self.model.n_servers):
             problem = self.master.pricing_problem(duals, allowed, l)

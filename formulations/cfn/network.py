@@ -21,6 +21,7 @@ If the cloud is far, no assignment costs less than its value in the network. If 
 - (F7) the load of the capacity that limits ``θ_l`` is at least the least load of the level
 """
 
+import math
 import time
 from dataclasses import dataclass, field
 
@@ -113,7 +114,7 @@ class Labels:
 
 
 def build(
-    linear: Linearisation, levels: Levels, exponent: int, excluded: list[IntArray], deadline: float
+    linear: Linearisation, levels: Levels, exponent: int, limit: int, excluded: list[IntArray], deadline: float
 ) -> tuple[Network, Labels]:
     """Build the network.
 
@@ -125,6 +126,8 @@ def build(
         The levels of ``θ``.
     exponent
         The costs are integers in units of ``2^-exponent``.
+    limit
+        The cut-off. Larger costs are cut at it: they would not fit into the integers.
     excluded
         Assignments to exclude.
     deadline
@@ -151,8 +154,8 @@ def build(
     for home in excluded:
         same = [(m, label, 1) for m, l in enumerate(home.tolist()) for label in labels.of(l)]
         network.rows.append((same, "<=", linear.n_clients - 1))
-    _add_client_costs(network, linear, labels, exponent)
-    _add_pair_costs(network, linear, labels, exponent, deadline)
+    _add_client_costs(network, linear, labels, exponent, limit)
+    _add_pair_costs(network, linear, labels, exponent, limit, deadline)
     return network, labels
 
 
@@ -231,18 +234,20 @@ def _negative(terms: list[Term]) -> list[Term]:
     return [(variable, value, -coefficient) for variable, value, coefficient in terms]
 
 
-def _add_client_costs(network: Network, linear: Linearisation, labels: Labels, exponent: int) -> None:
+def _add_client_costs(network: Network, linear: Linearisation, labels: Labels, exponent: int, limit: int) -> None:
     """(F4) ``w_m·dH[m,l] + 2·dC·f_m·(1 - hi_τ)``; a level above ``min(1, A_l/U_m, B_l/U_m)`` is forbidden."""
     most = linear.largest_share[:, labels.server]
     share = np.minimum(labels.hi[None, :], most)
     cost = linear.weight[:, None] * linear.client_delay[:, labels.server]
     cost = cost + linear.detour * linear.publications[:, None] * (1 - share)
-    table = down(cost, exponent)
+    table = _whole_costs(cost, exponent, limit)
     table[labels.lo[None, :] > most * (1 + 1e-9)] = FORBIDDEN
     network.functions += [((m,), table[m]) for m in range(linear.n_clients)]
 
 
-def _add_pair_costs(network: Network, linear: Linearisation, labels: Labels, exponent: int, deadline: float) -> None:
+def _add_pair_costs(
+    network: Network, linear: Linearisation, labels: Labels, exponent: int, limit: int, deadline: float
+) -> None:
     """(F5) ``W[m,r]·hi_τ·dS[l,k]``, or ``lo_τ`` instead of ``hi_τ`` if the cloud is near.
 
     One table holds both directions of a pair. Two different levels of one server are forbidden, as (F1) implies.
@@ -261,6 +266,11 @@ def _add_pair_costs(network: Network, linear: Linearisation, labels: Labels, exp
             raise OutOfTimeError
         there = weight.get((m, r), 0.0) * np.minimum(share, most[m])[:, None] * delay
         back = weight.get((r, m), 0.0) * np.minimum(share, most[r])[:, None] * delay
-        table = down(there + back.T, exponent)
+        table = _whole_costs(there + back.T, exponent, limit)
         table[clash] = FORBIDDEN
         network.functions.append(((m, r), table))
+
+
+def _whole_costs(costs: FloatArray, exponent: int, limit: int) -> WholeArray:
+    """Return costs as integers, rounded down and cut at the cut-off."""
+    return np.minimum(down(np.minimum(costs, math.ldexp(2.0 * limit, -exponent)), exponent), limit)

@@ -11,8 +11,8 @@ from relocbench.formulations.cfn.network import Labels, Network, build
 from relocbench.formulations.cfn.process import StuckError, search
 from relocbench.formulations.incumbent import Incumbent, OutOfTimeError, slack
 from relocbench.formulations.integer_scaling import lower_bound, scale_exponent, upper_limit
-from relocbench.formulations.linearisation import linearise
 from relocbench.formulations.local_search import descend
+from relocbench.formulations.scaling import ScaledModel
 from relocbench.formulations.solvers.availability import require
 from relocbench.instances.instance import Instance
 from relocbench.instances.kernels.ragged import IntArray
@@ -20,6 +20,8 @@ from relocbench.instances.solution import Progress, Solution
 
 # The number of bits of the total cost. toulbar2 takes costs as floats, which are exact for integers below 2^53.
 MOST_BITS = 51
+# The rounding error of the costs is small beside this share of the cost of the incumbent.
+LEAST_SHARE_OF_COST = 0.1
 # The local search swaps all pairs of clients, so it is omitted for instances with more clients than this.
 MOST_CLIENTS_TO_SWAP = 500
 # Levels are split at this many of the last homes of a search, and not only at its minimum. This needs fewer rounds and
@@ -71,29 +73,43 @@ def solve(
     require("method cfn", "pytoulbar2")
     incumbent = Incumbent(instance, start, on_progress)
     run = _Run(incumbent, incumbent.begin + time_limit, seed, log)
-    linear = linearise(instance)
+    _improve(incumbent, incumbent.home)
+    for scaled in incumbent.scaled_models(negligible_cost=0.0):
+        if not _solve_scaled(scaled, incumbent, run, max(levels, 1)):
+            break
+    return incumbent.solution(False, run.facts)
+
+
+def _solve_scaled(scaled: ScaledModel, incumbent: Incumbent, run: "_Run", several_levels: int) -> bool:
+    """Solve a scaled model; return whether it is worth to scale it again, because the incumbent is much better."""
+    linear = scaled.linear
     least = linear.least_distance_cost
     terms = linear.n_clients + len(linear.sender)
-    several = Levels(linear, max(levels, 1))
-    _improve(incumbent, incumbent.home)
+    several = Levels(linear, several_levels)
     several.split(incumbent.home)
     excluded: list[IntArray] = []
     while time.perf_counter() < run.deadline:
-        exponent = scale_exponent(slack(max(least, incumbent.bound)) / 4, terms, incumbent.cutoff, MOST_BITS)
+        known = max(incumbent.bound, LEAST_SHARE_OF_COST * incumbent.cost)
+        allowed = slack(max(least, scaled.to_model(known))) / 4
+        cutoff = incumbent.model_cutoff
+        exponent = scale_exponent(allowed, terms, cutoff, MOST_BITS)
+        limit = upper_limit(cutoff, exponent) + 1
         try:
-            network, labels = build(linear, several, exponent, excluded, run.deadline)
+            network, labels = build(linear, several, exponent, limit, excluded, run.deadline)
         except OutOfTimeError:
-            break
+            return False
         run.facts["levels"] = float(several.count())
-        found = run.minimise(network, labels, exponent)
+        found = run.minimise(network, labels, exponent, limit)
         if not found or incumbent.proved:
-            break
+            return False
         _improve(incumbent, found[-1])
+        if incumbent.cost <= scaled.cost / 2:
+            return True
         if not several.split(found[-1]):
             excluded.append(found[-1])  # the levels are exact for these homes, so only rounding causes the gap
         for home in (*found[-LAST_FOUND:-1], incumbent.home):
             several.split(home)
-    return incumbent.solution(False, run.facts)
+    return False
 
 
 def _improve(incumbent: Incumbent, home: IntArray) -> None:
@@ -110,8 +126,8 @@ class _Run:
         self.facts = {"rounds": 0.0, "nodes": 0.0}
         self._options = list(OPTIONS)
 
-    def minimise(self, network: Network, labels: Labels, exponent: int) -> list[IntArray]:
-        """Minimise a network. Return the homes found, the minimum last.
+    def minimise(self, network: Network, labels: Labels, exponent: int, limit: int) -> list[IntArray]:
+        """Minimise a network below a limit on its cost. Return the homes found, the minimum last.
 
         The list is empty if no homes are below the cut-off or if the time limit was reached.
         """
@@ -122,7 +138,7 @@ class _Run:
             "domains": network.domains,
             "functions": network.functions,
             "rows": network.rows,
-            "limit": upper_limit(self.incumbent.cutoff, exponent) + 1,
+            "limit": limit,
             "seed": self.seed % 2**31,
         }
         while True:
@@ -142,7 +158,7 @@ class _Run:
                 incumbent.offer(found[-1])
             if event.bound is not None:
                 # The bound does not hold for excluded homes, but these are not better than the incumbent.
-                incumbent.raise_bound_of_better(lower_bound(event.bound, exponent))
+                incumbent.raise_model_bound_of_better(lower_bound(event.bound, exponent))
             if event.finished:
                 self.facts["nodes"] += event.nodes
                 if event.values is None:

@@ -12,7 +12,7 @@ import numpy.typing as npt
 from relocbench.formulations.cpsat.model import Model, Scales, build, choose_scales
 from relocbench.formulations.incumbent import Incumbent, OutOfTimeError, slack
 from relocbench.formulations.integer_scaling import lower_bound, upper_limit
-from relocbench.formulations.linearisation import linearise
+from relocbench.formulations.scaling import ScaledModel
 from relocbench.formulations.solvers.availability import require
 from relocbench.instances.evaluation import evaluate
 from relocbench.instances.instance import Instance
@@ -21,6 +21,8 @@ from relocbench.instances.solution import Progress, Solution
 
 # The number of assignments that are excluded on the first scale before the model is built again on the finest scale.
 ROUNDS = 20
+# The rounding error of the first scale is small beside this share of the cost of the incumbent.
+LEAST_SHARE_OF_COST = 0.1
 
 
 def solve(
@@ -66,26 +68,46 @@ def solve(
     require("method cpsat", "ortools")
     incumbent = Incumbent(instance, start, on_progress)
     deadline = incumbent.begin + time_limit
-    linear = linearise(instance)
     settings = _Settings(seed, threads, presolve, log)
     facts: dict[str, float] = {}
-    excluded: list[IntArray] = []
-    for error, rounds in ((slack(linear.least_distance_cost) / 2, ROUNDS), (0.0, math.inf)):
-        scales = choose_scales(linear, incumbent.cost, error)
-        try:
-            model = build(linear, scales, upper_limit(incumbent.cutoff, scales.objective), conditioned, deadline)
-        except OutOfTimeError:
+    for scaled in incumbent.scaled_models(negligible_cost=0.0):
+        if not _solve_scaled(scaled, incumbent, facts, deadline, conditioned, settings):
             break
+    return incumbent.solution(False, facts)
+
+
+def _solve_scaled(
+    scaled: ScaledModel,
+    incumbent: Incumbent,
+    facts: dict[str, float],
+    deadline: float,
+    conditioned: bool,
+    settings: "_Settings",
+) -> bool:
+    """Solve a scaled model; return whether it is worth to scale it again, because the incumbent is much better."""
+    linear, instance = scaled.linear, incumbent.instance
+    excluded: list[IntArray] = []
+    # The cost of the optimum is not known yet; a better incumbent leads to another scale.
+    least = max(linear.least_distance_cost, LEAST_SHARE_OF_COST * scaled.to_model(incumbent.cost))
+    for error, rounds in ((slack(least) / 2, ROUNDS), (0.0, math.inf)):
+        scales = choose_scales(linear, scaled.to_model(incumbent.cost), error)
+        try:
+            most = upper_limit(incumbent.model_cutoff, scales.objective)
+            model = build(linear, scales, most, conditioned, deadline)
+        except OutOfTimeError:
+            return False
         facts |= model.facts
         for home in excluded:
             model.exclude(home, evaluate(instance, home).theta)
         while len(excluded) < rounds:
             found = _run(model, scales, incumbent, facts, deadline, settings)
             if found is None or incumbent.proved:
-                return incumbent.solution(False, facts)
+                return False
+            if incumbent.cost <= scaled.cost / 2:
+                return True
             model.exclude(found, evaluate(instance, found).theta)
             excluded.append(found)
-    return incumbent.solution(False, facts)
+    return False
 
 
 @dataclass(frozen=True)
@@ -116,7 +138,7 @@ def _run(
 
     def record_bound(bound: float) -> None:
         # The bound does not hold for excluded homes, but these are not better than the incumbent.
-        incumbent.raise_bound_of_better(lower_bound(bound, scales.objective))
+        incumbent.raise_model_bound_of_better(lower_bound(bound, scales.objective))
 
     model.hint(incumbent.home)
     solver = cp_model.CpSolver()
@@ -129,6 +151,9 @@ def _run(
     parameters.relative_gap_limit = 0.0
     parameters.absolute_gap_limit = 0.0
     parameters.linearization_level = 2
+    # This step of the presolve of OR-Tools 9.15 adds up coefficients of Booleans in 32 bits and then removes rows that
+    # are not redundant (or-tools issue 5293). Our rows have larger coefficients.
+    parameters.presolve_inclusion_work_limit = 0
     solver.best_bound_callback = record_bound
     status = solver.solve(model.model, SolutionCallback())
     facts["rounds"] = facts.get("rounds", 0.0) + 1

@@ -1,7 +1,7 @@
 """A mixed-integer linear model whose variables are all in ``[0, 1]``: written with PuLP, converted to arrays."""
 
 import math
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -12,11 +12,15 @@ from relocbench.instances.kernels.ragged import FloatArray, IntArray
 
 # The indices of a variable, for example ``(m, l)`` of ``x[m,l]``.
 Key = tuple[int, ...]
+# The variable of each key; None for a variable that is always 0.
 Variables = dict[Key, Any]
 
 
 class LinearModel:
     """A PuLP problem whose variables are all in ``[0, 1]``. A model must add ``x[m,l]`` first, client by client.
+
+    A variable with an upper bound below 1 is replaced by its ratio to this bound, which is again in ``[0, 1]``. The
+    tolerance of a solver then means the same for every variable. The rows are written for the variable itself.
 
     Parameters
     ----------
@@ -37,9 +41,12 @@ class LinearModel:
         self.problem = pulp.LpProblem(name)
         self.columns: list[Any] = []
         self._families: list[tuple[str, list[Key]]] = []
+        self._upper: dict[Any, float] = {}
         self._senses = {"<=": pulp.LpConstraintLE, "=": pulp.LpConstraintEQ, ">=": pulp.LpConstraintGE}
 
-    def variables(self, name: str, keys: list[Key], binary: bool = False) -> Variables:
+    def variables(
+        self, name: str, keys: list[Key], binary: bool = False, upper: Callable[..., float] | None = None
+    ) -> Variables:
         """Add a family of variables.
 
         Parameters
@@ -50,17 +57,33 @@ class LinearModel:
             The indices of each variable.
         binary
             Whether the variables are binary rather than continuous.
+        upper
+            The upper bound of each variable, as a function of its indices; None for 1. A variable with the bound 0 is
+            not added.
 
         Returns
         -------
         dict
-            The variable of each key.
+            The variable of each key; None for a variable that is always 0.
         """
         category = "Integer" if binary else "Continuous"
-        added = {key: self.problem.add_variable("_".join([name, *map(str, key)]), 0, 1, category) for key in keys}
-        self.columns += added.values()
-        self._families.append((name, keys))
+        bounds = {key: 1.0 if upper is None else float(upper(*key)) for key in keys}
+        added: Variables = dict.fromkeys(keys)
+        for key, bound in bounds.items():
+            if bound > 0:
+                added[key] = self.problem.add_variable("_".join([name, *map(str, key)]), 0, 1, category)
+                self._upper[added[key]] = bound
+                self.columns.append(added[key])
+        self._families.append((name, [key for key in keys if added[key] is not None]))
         return added
+
+    def _scaled(self, terms: Iterable[tuple[Any, float]]) -> list[tuple[Any, float]]:
+        """Return the terms with a coefficient other than 0, for the variables as ratios to their upper bounds."""
+        return [
+            (variable, float(coefficient) * self._upper[variable])
+            for variable, coefficient in terms
+            if variable is not None and coefficient != 0
+        ]
 
     def row(self, terms: Iterable[tuple[Any, float]], sense: Literal["<=", "=", ">="], right: float) -> None:
         """Add a linear constraint.
@@ -79,7 +102,7 @@ class LinearModel:
         """
         import pulp
 
-        terms = [(variable, float(coefficient)) for variable, coefficient in terms if coefficient != 0]
+        terms = self._scaled(terms)
         if not terms:
             return
         largest = max(abs(coefficient) for _, coefficient in terms)
@@ -99,8 +122,8 @@ class LinearModel:
         import pulp
 
         total: dict[Any, float] = {}
-        for variable, coefficient in terms:
-            total[variable] = total.get(variable, 0.0) + float(coefficient)
+        for variable, coefficient in self._scaled(terms):
+            total[variable] = total.get(variable, 0.0) + coefficient
         self.problem.setObjective(pulp.LpAffineExpression(list(total.items()), constant=float(constant)))
 
     def value_of(self, name: str, key: Key, home: IntArray, theta: FloatArray) -> float:
@@ -135,7 +158,9 @@ class LinearModel:
         array
             The values, in the order of ``columns``.
         """
-        return np.array([self.value_of(name, key, home, theta) for name, keys in self._families for key in keys])
+        found = [self.value_of(name, key, home, theta) for name, keys in self._families for key in keys]
+        ratios: FloatArray = np.array(found) / np.array([self._upper[column] for column in self.columns])
+        return ratios.clip(max=1.0)
 
 
 @dataclass(frozen=True, eq=False)

@@ -20,14 +20,17 @@ import numpy as np
 import numpy.typing as npt
 
 from relocbench.formulations.incumbent import Incumbent
+from relocbench.formulations.linearisation import Linearisation
 from relocbench.formulations.solvers.availability import require
 from relocbench.formulations.solvers.pulp_model import Arrays, LinearModel
 from relocbench.instances.evaluation import evaluate
-from relocbench.instances.kernels.ragged import FloatArray, IntArray
+from relocbench.instances.kernels.ragged import FloatArray
 from relocbench.instances.solution import Solution
 
 # The tightest feasibility tolerance that all three solvers accept.
 TOLERANCE = 1e-9
+# The tolerances of a solver change the objective by at most about this share of the magnitude of a scaled model.
+ERROR = 10 * TOLERANCE
 LARGEST_SEED = 2**31 - 2
 # CBC reads its clock only occasionally. It is killed this many seconds after its time limit.
 GRACE = 2.0
@@ -106,36 +109,48 @@ class Task:
             self.offer(values)
         y = np.asarray(multipliers, np.float64)
         if len(y):
-            self.incumbent.raise_bound(max(self.arrays.dual_bound(y), self.arrays.dual_bound(-y)))
-            self.facts["root_bound"] = self.incumbent.bound
+            bound = max(self.arrays.dual_bound(y), self.arrays.dual_bound(-y))
+            self.incumbent.raise_model_bound(bound)
+            self.record_root(bound)
+
+    def record_root(self, bound: float) -> None:
+        """Record the lower bound of the root node.
+
+        Parameters
+        ----------
+        bound
+            The lower bound in units of the scaled model. It is ignored if it is not finite.
+        """
+        if math.isfinite(bound) and self.incumbent.model is not None:
+            self.facts["root_bound"] = self.incumbent.model.to_cost(bound)
 
 
 def run(
-    model: LinearModel,
+    build: Callable[[Linearisation], LinearModel],
     incumbent: Incumbent,
     solver: Literal["highs", "cbc", "scip"],
     seed: int,
     time_limit: float,
-    warm: IntArray | None,
+    started: bool,
     threads: int,
     presolve: bool,
     relax: bool,
     log: bool,
 ) -> Solution:
-    """Solve a model.
+    """Build a model and solve it.
 
     Parameters
     ----------
-    model
-        The model.
+    build
+        Builds the model from its coefficients.
     incumbent
         Receives the assignments and lower bounds. Its clock includes the time for building the model.
     solver
         The name of the solver.
     seed, time_limit, threads, presolve, log
         The settings of the solver.
-    warm
-        The homes of a warm start, or None.
+    started
+        Whether the incumbent is a warm start given by the user, which is then passed to the solver.
     relax
         Whether to solve only the linear relaxation. Its lower bound is computed from the multipliers of the solver, so
         that it does not depend on the tolerances of the solver.
@@ -145,19 +160,28 @@ def run(
     Solution
         The best homes found and the lower bound.
     """
-    arrays = Arrays.of(model)
-    facts = {
-        "variables": float(len(arrays.cost)),
-        "binaries": float(arrays.integral.sum()),
-        "constraints": float(len(arrays.low)),
-        "build_seconds": incumbent.seconds,
-    }
-    values = None if warm is None else model.values(warm, evaluate(incumbent.instance, warm).theta)
-    task = Task(model, arrays, incumbent, seed % LARGEST_SEED, time_limit, values, threads, presolve, relax, log, facts)
-    if task.left <= 0:
-        return incumbent.solution(False, facts)
-    finished = {"highs": _run_highs, "cbc": _run_cbc, "scip": _run_scip}[solver](task)
-    return incumbent.solution(finished and not relax, facts)
+    finished, facts = False, dict[str, float]()
+    for scaled in incumbent.scaled_models():
+        began = incumbent.seconds
+        model = build(scaled.linear)
+        arrays = Arrays.of(model)
+        facts |= {
+            "variables": float(len(arrays.cost)),
+            "binaries": float(arrays.integral.sum()),
+            "constraints": float(len(arrays.low)),
+            "build_seconds": facts.get("build_seconds", 0.0) + incumbent.seconds - began,
+        }
+        if not relax:
+            incumbent.error = scaled.to_cost(ERROR * scaled.magnitude)
+        home = incumbent.home
+        values = model.values(home, evaluate(incumbent.instance, home).theta) if started else None
+        task = Task(
+            model, arrays, incumbent, seed % LARGEST_SEED, time_limit, values, threads, presolve, relax, log, facts
+        )
+        finished = task.left > 0 and {"highs": _run_highs, "cbc": _run_cbc, "scip": _run_scip}[solver](task)
+        if not finished:
+            break
+    return incumbent.solution(finished, facts)
 
 
 def _run_highs(task: Task) -> bool:
@@ -201,9 +225,9 @@ def _run_highs(task: Task) -> bool:
     def on_check(event: Any) -> None:
         event.data_in.user_interrupt = stop.is_set()
         bound = event.data_out.mip_dual_bound
-        incumbent.raise_bound(bound)
-        if event.data_out.mip_node_count <= 1 and math.isfinite(bound):
-            facts["root_bound"] = bound
+        incumbent.raise_model_bound(bound)
+        if event.data_out.mip_node_count <= 1:
+            task.record_root(bound)
 
     def on_simplex(event: Any) -> None:
         event.data_in.user_interrupt = stop.is_set()
@@ -223,9 +247,9 @@ def _run_highs(task: Task) -> bool:
     facts["nodes"] = float(max(info.mip_node_count, 0))
     if found.value_valid:
         task.offer(found.col_value)
-    incumbent.raise_bound(info.mip_dual_bound)
-    if facts["nodes"] <= 1 and math.isfinite(info.mip_dual_bound):
-        facts["root_bound"] = info.mip_dual_bound
+    incumbent.raise_model_bound(info.mip_dual_bound)
+    if facts["nodes"] <= 1:
+        task.record_root(info.mip_dual_bound)
     return bool(status == highspy.HighsModelStatus.kOptimal)
 
 
@@ -290,7 +314,7 @@ def _run_scip(task: Task) -> bool:
                 best = self.model.getBestSol()
                 task.offer([self.model.getSolVal(best, column) for column in decided])
             else:
-                incumbent.raise_bound(_finite(self.model.getDualbound()))
+                incumbent.raise_model_bound(_finite(self.model.getDualbound()))
 
     if not task.relax:
         scip.includeEventhdlr(ProgressHandler(), "progress", "records incumbents and lower bounds")
@@ -309,11 +333,10 @@ def _run_scip(task: Task) -> bool:
         task.offer_relaxation(values, [scip.getDualsolLinear(row) for row in rows] if status == "optimal" else [])
         return False
     facts["nodes"] = float(scip.getNTotalNodes())
-    if math.isfinite(root := _finite(scip.getDualboundRoot())):
-        facts["root_bound"] = root
+    task.record_root(_finite(scip.getDualboundRoot()))
     if values:
         task.offer(values)
-    incumbent.raise_bound(_finite(scip.getDualbound()))
+    incumbent.raise_model_bound(_finite(scip.getDualbound()))
     return bool(status == "optimal")
 
 
@@ -398,14 +421,14 @@ def _run_cbc(task: Task) -> bool:
 
     facts["nodes"] = number("Enumerated nodes") or 0.0
     if root := re.search(r"^Cbc0013I At root node, .* changed objective from \S+ to (\S+) in", output, re.MULTILINE):
-        facts["root_bound"] = float(root[1]) + arrays.offset
+        task.record_root(float(root[1]) + arrays.offset)
     if value and "Objective value" in output:
         task.offer(decided)
     if outcome.startswith("Optimal solution found") and (objective := number("Objective value")) is not None:
-        incumbent.raise_bound(objective + arrays.offset)
+        incumbent.raise_model_bound(objective + arrays.offset)
         return True
     if (bound := number("Lower bound")) is not None:
-        incumbent.raise_bound(_finite(bound) + arrays.offset - 1e-3)  # CBC prints it with three decimals
+        incumbent.raise_model_bound(_finite(bound) + arrays.offset - 1e-3)  # CBC prints it with three decimals
     return False
 
 

@@ -14,7 +14,8 @@ from typing import Any
 import numpy as np
 
 from relocbench.formulations.incumbent import Incumbent, OutOfTimeError
-from relocbench.formulations.linearisation import Linearisation, linearise
+from relocbench.formulations.linearisation import Linearisation
+from relocbench.formulations.scaling import ScaledModel
 from relocbench.instances.evaluation import evaluate
 from relocbench.instances.kernels.ragged import FloatArray
 from relocbench.instances.solution import Solution
@@ -24,6 +25,11 @@ from relocbench.instances.solution import Solution
 SCIP_FEASIBILITY = 1e-7
 # The feasibility tolerance of HiGHS.
 HIGHS_FEASIBILITY = 1e-9
+# The tolerances of HiGHS change the objective by at most about this share of the magnitude of a scaled model.
+HIGHS_ERROR = 10 * HIGHS_FEASIBILITY
+# The same for SCIP, with loads of about the size of the capacities. The tolerance is on a row in which ``θ`` has a
+# coefficient of at least 1; on the tiny instances of the tests, a tenth of it is not reached.
+SCIP_ERROR = SCIP_FEASIBILITY / 10
 # Both solvers take seeds below this value.
 MOST_SEED = 2**31 - 1
 # The clock is read after this many rows (some hundredths of a second).
@@ -60,7 +66,15 @@ Build = Callable[[Linearisation, Callable[[], None]], Any]
 Run = Callable[[Any, Incumbent, Settings, bool], tuple[bool, dict[str, float]]]
 
 
-def solve_model(build: Build, run: Run, incumbent: Incumbent, settings: Settings, *, started: bool) -> Solution:
+def solve_model(
+    build: Build,
+    run: Run,
+    error: Callable[[ScaledModel], float],
+    incumbent: Incumbent,
+    settings: Settings,
+    *,
+    started: bool,
+) -> Solution:
     """Build a model and solve it.
 
     Parameters
@@ -69,6 +83,8 @@ def solve_model(build: Build, run: Run, incumbent: Incumbent, settings: Settings
         Builds the model.
     run
         Solves the model: :func:`run_scip` or :func:`run_highs`.
+    error
+        Returns what the tolerances of the solver can do to a bound, in units of the model.
     incumbent
         Receives the assignments and lower bounds.
     settings
@@ -85,10 +101,16 @@ def solve_model(build: Build, run: Run, incumbent: Incumbent, settings: Settings
     def check() -> None:
         _remaining(incumbent, settings)
 
+    finished, facts = False, dict[str, float]()
     try:
-        finished, facts = run(build(linearise(incumbent.instance), check), incumbent, settings, started)
+        for scaled in incumbent.scaled_models():
+            incumbent.error = scaled.to_cost(error(scaled))
+            finished = False  # until the solver has returned
+            finished, facts = run(build(scaled.linear, check), incumbent, settings, started)
+            if not finished:
+                break
     except OutOfTimeError:
-        return incumbent.solution(False)
+        pass
     return incumbent.solution(finished, facts)
 
 
@@ -164,7 +186,7 @@ class _Recorder:
             try:
                 if shares is not None:
                     self.incumbent.offer_shares(shares())
-                self.incumbent.raise_bound(bound)
+                self.incumbent.raise_model_bound(bound)
             except BaseException as error:
                 self.error = error
         return self.error is None
@@ -239,7 +261,7 @@ def run_scip(model: Any, incumbent: Incumbent, settings: Settings, started: bool
         }
     )
     if started:
-        scip.setObjlimit(incumbent.cutoff)
+        scip.setObjlimit(incumbent.model_cutoff)
         solution = scip.createSol()
         for ours, theirs in variables.items():
             scip.setSolVal(solution, theirs, value(ours))
@@ -273,7 +295,7 @@ def run_scip(model: Any, incumbent: Incumbent, settings: Settings, started: bool
         raise ArithmeticError("SCIP reports that the model is infeasible, but every assignment is feasible")
     if scip.getNSols():
         incumbent.offer_shares(shares())
-    incumbent.raise_bound(bound())
+    incumbent.raise_model_bound(bound())
     facts = {
         "variables": float(scip.getNVars(transformed=False)),
         "constraints": float(scip.getNConss(transformed=False)),
@@ -281,8 +303,8 @@ def run_scip(model: Any, incumbent: Incumbent, settings: Settings, started: bool
         "nodes": float(scip.getNTotalNodes()),
     }
     root = scip.getDualboundRoot()
-    if not scip.isInfinity(abs(root)):
-        facts["root_bound"] = float(root)
+    if not scip.isInfinity(abs(root)) and incumbent.model is not None:
+        facts["root_bound"] = incumbent.model.to_cost(float(root))
     return scip.getStatus() == "optimal", facts
 
 
@@ -369,7 +391,7 @@ def run_highs(model: Any, incumbent: Incumbent, settings: Settings, started: boo
     info = highs.getInfo()
     if info.primal_solution_status == highspy.SolutionStatus.kSolutionStatusFeasible:
         incumbent.offer_shares(np.array(highs.getSolution().col_value)[x])
-    incumbent.raise_bound(info.mip_dual_bound)
+    incumbent.raise_model_bound(info.mip_dual_bound)
     facts = {
         "variables": float(highs.getNumCol()),
         "constraints": float(highs.getNumRow()),
@@ -378,6 +400,6 @@ def run_highs(model: Any, incumbent: Incumbent, settings: Settings, started: boo
     }
     if info.mip_node_count <= 1:
         root_bound = info.mip_dual_bound
-    if math.isfinite(root_bound):
-        facts["root_bound"] = float(root_bound)
+    if math.isfinite(root_bound) and incumbent.model is not None:
+        facts["root_bound"] = incumbent.model.to_cost(root_bound)
     return highs.getModelStatus() == highspy.HighsModelStatus.kOptimal, facts

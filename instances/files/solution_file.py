@@ -15,7 +15,7 @@ from relocbench.instances.kernels.ragged import IntArray
 
 FORMAT = "relocbench-solution/1"
 KNOWN = ("format", "instance", "method", "seed", "status", "home", "objective", "bound")
-STATUSES = ("optimal", "feasible", "time_limit", "memory_limit", "error")
+STATUSES = ("optimal", "claimed", "feasible", "time_limit", "memory_limit", "error")
 
 
 @dataclass(frozen=True, eq=False)
@@ -29,7 +29,7 @@ class StoredSolution:
     method, seed
         The method and its seed.
     status
-        One of ``optimal feasible time_limit memory_limit error``.
+        One of ``optimal claimed feasible time_limit memory_limit error``.
     home
         One server per client.
     objective
