@@ -21,7 +21,7 @@ class Solution:
     bound
         A proven lower bound on ``ΣD``; ``-inf`` if the method proves none.
     status
-        ``optimal``, ``feasible`` or ``time_limit``.
+        ``optimal``, ``claimed``, ``feasible`` or ``time_limit``.
     trace
         Progress as (seconds, incumbent, bound), in the order of time.
     facts

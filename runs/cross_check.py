@@ -303,7 +303,8 @@ def conclude(
         optima=sum(row.status == "optimal" for row in rows),
         bounds=sum(row.status != "optimal" and row.bound is not None for row in rows),
         unfinished=sum(
-            row.selector in exact and row.status in ("time_limit", "memory_limit", "feasible") for row in rows
+            row.selector in exact and row.status in ("claimed", "time_limit", "memory_limit", "feasible")
+            for row in rows
         ),
         refused=sum(row.failure == "refused" for row in rows),
         disagreements=tuple(found),

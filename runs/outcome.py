@@ -31,7 +31,7 @@ class Outcome:
     Attributes
     ----------
     status
-        ``optimal``, ``feasible``, ``time_limit``, ``memory_limit`` or ``error``.
+        ``optimal``, ``claimed``, ``feasible``, ``time_limit``, ``memory_limit`` or ``error``.
     home
         The best homes known; None if the run ended before it reported any.
     evaluation

@@ -25,7 +25,7 @@ from relocbench.runs.outcome import Outcome
 from relocbench.runs.run_error import RunError
 from relocbench.runs.selectors import as_selector, require_available
 
-# By this much, relative from 1 up, a bound may exceed a computed cost because of rounding.
+# By this much, relative to the cost, a bound may exceed a computed cost because of rounding.
 ROUNDING = 1e-9
 # The methods with their settings that this process has already compiled.
 _WARM: set[str] = set()
@@ -44,7 +44,7 @@ def exceeds(claim: float, cost: float) -> bool:
     bool
         Whether the claim exceeds the cost.
     """
-    return claim > cost + ROUNDING * max(1.0, abs(cost))
+    return claim > cost + ROUNDING * abs(cost)
 
 
 @dataclass(frozen=True, eq=False)

@@ -30,7 +30,7 @@ from relocbench.instances.solution import Solution
 # The tightest feasibility tolerance that all three solvers accept.
 TOLERANCE = 1e-9
 # The tolerances of a solver change the objective by at most about this share of the magnitude of a scaled model.
-ERROR = 10 * TOLERANCE
+ERROR = TOLERANCE
 LARGEST_SEED = 2**31 - 2
 # CBC reads its clock only occasionally. It is killed this many seconds after its time limit.
 GRACE = 2.0

@@ -26,7 +26,7 @@ SCIP_FEASIBILITY = 1e-7
 # The feasibility tolerance of HiGHS.
 HIGHS_FEASIBILITY = 1e-9
 # The tolerances of HiGHS change the objective by at most about this share of the magnitude of a scaled model.
-HIGHS_ERROR = 10 * HIGHS_FEASIBILITY
+HIGHS_ERROR = HIGHS_FEASIBILITY
 # The same for SCIP, with loads of about the size of the capacities. The tolerance is on a row in which ``θ`` has a
 # coefficient of at least 1; on the tiny instances of the tests, a tenth of it is not reached.
 SCIP_ERROR = SCIP_FEASIBILITY / 10

@@ -14,7 +14,7 @@ from relocbench.runs.sweep import group_of
 
 # The ways in which a run can end, best first. The rows store wrong answers and refusals as errors; pages show them
 # separately.
-OUTCOMES = ("optimal", "feasible", "time_limit", "memory_limit", "refused", "error", "wrong")
+OUTCOMES = ("optimal", "claimed", "feasible", "time_limit", "memory_limit", "refused", "error", "wrong")
 
 # The content hash of an instance, and a seed.
 Problem = tuple[str, int]
@@ -31,7 +31,8 @@ class AssessedRun:
     best
         The least objective known, from this benchmark or the library; None if there are no homes.
     bound
-        The highest lower bound from this benchmark or the library; bounds of wrong answers are not used.
+        The highest lower bound from this benchmark or the library; bounds of wrong answers and of runs that ended as
+        ``claimed`` are not used.
     wrong
         Why the answer of the run is wrong; empty if it is not.
     library
@@ -119,7 +120,10 @@ def assess(rows: Sequence[Row], wrong: Sequence[Disagreement], library: Library 
         bounds = [
             row.bound
             for row in part
-            if row.bound is not None and row.status != "error" and (key, row.selector, row.seed) not in reasons
+            # The bound of a claim is not supported by the tolerances of its solver, so it proves nothing.
+            if row.bound is not None
+            and row.status not in ("error", "claimed")
+            and (key, row.selector, row.seed) not in reasons
         ]
         if (certified := known.get(key)) is not None:
             objectives.append(certified.objective)
@@ -149,7 +153,7 @@ def proving_methods(runs: Sequence[AssessedRun]) -> list[str]:
     found: dict[str, bool] = {}
     for run in runs:
         method = METHODS.get(run.row.selector.partition("[")[0])
-        claims = run.row.bound is not None or run.row.status == "optimal"
+        claims = run.row.bound is not None or run.row.status in ("optimal", "claimed")
         found[run.row.selector] = found.get(run.row.selector, False) or (
             claims if method is None else method.proves != "nothing"
         )

@@ -22,6 +22,7 @@ from relocbench.reports.pages.method_style import REFERENCE, Style, name_of
 
 OUTCOME_NAMES = {
     "optimal": "proved optimal",
+    "claimed": "claimed, not proved",
     "feasible": "homes without a proof",
     "time_limit": "at the time limit",
     "memory_limit": "at the memory limit",
@@ -30,7 +31,7 @@ OUTCOME_NAMES = {
     "wrong": "wrong answer",
 }
 OUTCOME_COLOURS = dict(
-    zip(OUTCOMES, ("#2f9e77", "#3b8bd0", "#e0a83b", "#c2703d", "#9aa3ad", "#5f6872", "#d9455f"), strict=True)
+    zip(OUTCOMES, ("#2f9e77", "#8a6fc9", "#3b8bd0", "#e0a83b", "#c2703d", "#9aa3ad", "#5f6872", "#d9455f"), strict=True)
 )
 
 # The axis of root gaps has at least this range, because the tick labels of smaller numbers would all be 0 %.

@@ -208,4 +208,4 @@ def _time(runs: Sequence[AssessedRun]) -> float | None:
 
 
 def _gap(runs: Sequence[AssessedRun]) -> float | None:
-    return mean(run.row.gap for run in runs if run.outcome in ("feasible", "time_limit", "memory_limit"))
+    return mean(run.row.gap for run in runs if run.outcome in ("claimed", "feasible", "time_limit", "memory_limit"))

@@ -23,8 +23,8 @@ from scipy.special import stdtr
 Scope = Literal["all", "group", "instance"]
 # Costs with a smaller relative difference count as equal, because another machine may round sums differently.
 SAME = 1e-9
-# Costs are at least this in ratios, so that a cost of 0 gives a finite ratio.
-LEAST_COST = 1e-9
+# A cost counts as at least this share of the other one, so that a cost of 0 gives a finite ratio.
+LEAST_SHARE = 1e-9
 
 
 @dataclass(frozen=True)
@@ -65,11 +65,16 @@ class Pairs:
     @property
     def changes(self) -> list[float]:
         """The values of ``ln(now / before)``; exactly 0 where the two differ only by rounding."""
-        ratios = [
-            math.log(max(now, LEAST_COST) / max(before, LEAST_COST))
-            for before, now in zip(self.before, self.now, strict=True)
-        ]
+        ratios = [_log_ratio(before, now) for before, now in zip(self.before, self.now, strict=True)]
         return [0.0 if abs(ratio) < SAME else ratio for ratio in ratios]
+
+
+def _log_ratio(before: float, now: float) -> float:
+    """Return ``ln(now / before)``; 0 if both are 0."""
+    if before == now:
+        return 0.0
+    least = LEAST_SHARE * max(before, now)
+    return math.log(max(now, least) / max(before, least))
 
 
 @dataclass(frozen=True)

@@ -91,7 +91,7 @@ class Measured:
     @property
     def proved(self) -> bool:
         """Whether the bound proves that the homes are optimal."""
-        return self.bound is not None and self.y - self.bound <= PROVED * max(self.y, 1e-9)
+        return self.bound is not None and self.y - self.bound <= PROVED * self.y
 
 
 def measure(

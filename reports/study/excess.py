@@ -211,8 +211,8 @@ def _measurement(subject: Subject, row: Row, reference: Reference | None, best: 
     if reference is not None and objective is not None:
         above = excess(objective, reference.value)
         if reference.kind == OPTIMUM:
-            optimal = objective <= reference.value + SAME * max(1.0, reference.value)
-        elif best is not None and objective > best + SAME * max(1.0, best):
+            optimal = objective <= reference.value + SAME * reference.value
+        elif best is not None and objective > best + SAME * best:
             optimal = False
     return Measurement(
         instance=row.instance,
