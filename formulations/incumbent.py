@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from relocbench.formulations.linearisation import linearise
-from relocbench.formulations.scaling import NEGLIGIBLE_COST, ScaledModel, scale
+from relocbench.formulations.scaling import NOTHING, Negligible, ScaledModel, scale
 from relocbench.instances.evaluation import checked_home, evaluate
 from relocbench.instances.evaluation_exact import evaluate_exact
 from relocbench.instances.instance import Instance
@@ -23,6 +23,9 @@ from relocbench.instances.solution import Progress, Solution
 # A lower bound within this distance below a verified cost, relative to the cost, proves optimality. A lower bound
 # further than this above a verified cost is an error of the model or of the solver.
 TOLERANCE = 1e-6
+# Where the tolerances of a solver do not support a proof, its bounds are reduced by this multiple of its error. The
+# error is an estimate, and presolve may enlarge it.
+ERROR_MARGIN = 100.0
 
 
 class OutOfTimeError(Exception):
@@ -115,7 +118,7 @@ class Incumbent:
         """An upper limit on the cost of improving assignments; slightly above the best cost, because solvers round."""
         return self.cost + slack(self.cost)
 
-    def scaled_models(self, negligible_cost: float = NEGLIGIBLE_COST) -> Iterator[ScaledModel]:
+    def scaled_models(self, negligible: Negligible = NOTHING) -> Iterator[ScaledModel]:
         """Yield the models to solve, one after the other, until the incumbent is proved optimal.
 
         A further model is yielded only after a complete search that did not prove the incumbent optimal, if it can
@@ -123,8 +126,8 @@ class Incumbent:
 
         Parameters
         ----------
-        negligible_cost
-            As for :func:`formulations.scaling.scale`. A method without variables for ``θ`` loses nothing: 0.
+        negligible
+            Which shares ``θ`` count as 0.
 
         Yields
         ------
@@ -133,7 +136,7 @@ class Incumbent:
         """
         model = None
         if self.cost > 0:
-            model = scale(linearise(self.instance), self.cost, negligible_cost=negligible_cost)
+            model = scale(linearise(self.instance), self.cost, negligible=negligible)
         while model is not None:
             self.model, self.error = model, 0.0
             yield model
@@ -151,8 +154,8 @@ class Incumbent:
         Parameters
         ----------
         bound
-            The lower bound in units of the model. It is reduced by what the scaling may have lost, and by the error of
-            the solver where this is not negligible beside the cost.
+            The lower bound in units of the model. It is reduced by what the scaling may have lost, and by a multiple of
+            the error of the solver where this error is not negligible beside the cost.
         """
         self.raise_bound(self._bound_of(bound))
 
@@ -168,7 +171,7 @@ class Incumbent:
 
     def _bound_of(self, bound: float) -> float:
         assert self.model is not None
-        return self.model.to_cost(bound - self.model.loss) - (0.0 if self.supported else self.error)
+        return self.model.to_cost(bound - self.model.loss) - (0.0 if self.supported else ERROR_MARGIN * self.error)
 
     @property
     def supported(self) -> bool:
@@ -253,7 +256,9 @@ class Incumbent:
             self.bound = bound
             self._record()
 
-    def solution(self, finished: bool, facts: Mapping[str, float] | None = None) -> Solution:
+    def solution(
+        self, finished: bool, facts: Mapping[str, float] | None = None, unfinished: str = "time_limit"
+    ) -> Solution:
         """Check the lower bound against the exact cost, and return the result of the run.
 
         Parameters
@@ -262,13 +267,15 @@ class Incumbent:
             Whether the solver reports that its search is complete, rather than stopped by the time limit.
         facts
             The size of the model and similar numbers, by name.
+        unfinished
+            The status of a search that is not complete: ``time_limit``, or ``feasible`` if the solver gave up.
 
         Returns
         -------
         Solution
             The incumbent with its lower bound. It is ``optimal`` if the two agree within the tolerance and the
             tolerances of the solver support this, ``claimed`` if the search is complete but the proof is not supported,
-            and ``time_limit`` otherwise.
+            and ``unfinished`` otherwise.
 
         Raises
         ------
@@ -291,7 +298,7 @@ class Incumbent:
         return Solution(
             self.home,
             bound=min(self.bound, cost),
-            status="optimal" if proved else "claimed" if finished or closed else "time_limit",
+            status="optimal" if proved else "claimed" if finished or closed else unfinished,
             trace=tuple(self.trace),
             facts=dict(facts or {}),
         )

@@ -11,8 +11,8 @@ cost of known homes:
 - ``2·dC·Σ f`` above ``64·Z`` becomes ``64·Z``, and so does ``dS[l,k]·Σ f``. This can make an assignment cheaper that
   overloads a server by a small amount. The model is then a relaxation: its bound is valid. If it does not prove the
   optimum, the model is solved again with a larger limit (:meth:`ScaledModel.refined`).
-- A share ``θ`` too small to matter counts as 0, in models with variables for ``θ``. This is a loss of at most 10⁻⁷·Z,
-  which is subtracted from every bound.
+- A share ``θ`` that is too small to matter, or too small for the tolerances of a solver, counts as 0 in models with
+  variables for ``θ``. What this may cost is subtracted from every bound.
 - Capacities are cut at twice the total loads, where they have no effect.
 
 Delays never increase, and ``ΣD`` does not decrease if a delay increases. So a bound of the scaled model is a bound of
@@ -22,6 +22,7 @@ the instance.
 import dataclasses
 import math
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -35,10 +36,28 @@ DELAY_EXPONENT = 3
 MOST_COST = 4.0
 # The delays of all publications through the cloud, or between two servers, are cut at this multiple of Z.
 MOST_DELAY = 64.0
-# The loss, relative to Z, if shares that are too small to matter count as 0.
-NEGLIGIBLE_COST = 1e-7
 # Total loads between these limits stay as they are; otherwise they are scaled to about 1000.
 LEAST_LOAD, MOST_LOAD = 2.0**-20, 2.0**40
+
+
+@dataclass(frozen=True)
+class Negligible:
+    """Which shares ``θ`` count as 0 in a model.
+
+    Attributes
+    ----------
+    cost
+        A share that costs at most this, relative to ``Z``.
+    share
+        A share below this value: the tolerances of a solver cannot tell it from 0.
+    """
+
+    cost: float
+    share: float
+
+
+# For methods without variables for ``θ``, which need no such limit.
+NOTHING = Negligible(0.0, 0.0)
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,8 +74,8 @@ class ScaledModel:
         ``Z``, the cost of the known homes in the unit of the instance.
     most_delay
         The limit on ``2·dC·Σ f`` and ``dS·Σ f``, as a multiple of ``Z``.
-    negligible_cost
-        The loss, relative to ``Z``, that shares which count as 0 may cause.
+    negligible
+        Which shares count as 0.
     complete
         Whether this limit excludes no good homes, so that the model is exact for all of them.
     original
@@ -67,14 +86,16 @@ class ScaledModel:
     unit: float
     cost: float
     most_delay: float
-    negligible_cost: float
+    negligible: Negligible
     complete: bool
     original: Linearisation
 
-    @property
+    @cached_property
     def loss(self) -> float:
-        """What a share below the negligible one may cost, in units of the model."""
-        return self.linear.negligible_share * _steepest(self.linear)
+        """What the shares that count as 0 may cost, in units of the model: 0 if there are none."""
+        largest = self.linear.largest_share
+        lost = largest[(largest > 0) & (self.linear.client_share == 0)]
+        return float(lost.max(initial=0.0)) * _steepest(self.linear)
 
     @property
     def magnitude(self) -> float:
@@ -129,14 +150,14 @@ class ScaledModel:
             changes anything.
         """
         if cost <= self.cost / 2:
-            return scale(self.original, cost, self.most_delay, self.negligible_cost)
+            return scale(self.original, cost, self.most_delay, self.negligible)
         if not self.complete:
-            return scale(self.original, cost, self.most_delay * MOST_DELAY, self.negligible_cost)
+            return scale(self.original, cost, self.most_delay * MOST_DELAY, self.negligible)
         return None
 
 
 def scale(
-    linear: Linearisation, cost: float, most_delay: float = MOST_DELAY, negligible_cost: float = NEGLIGIBLE_COST
+    linear: Linearisation, cost: float, most_delay: float = MOST_DELAY, negligible: Negligible = NOTHING
 ) -> ScaledModel:
     """Scale the coefficients of an instance.
 
@@ -148,8 +169,8 @@ def scale(
         The cost of known homes, above 0.
     most_delay
         The limit on ``2·dC·Σ f`` and ``dS·Σ f``, as a multiple of the cost.
-    negligible_cost
-        The loss, relative to the cost, that shares which count as 0 may cause.
+    negligible
+        Which shares count as 0.
 
     Returns
     -------
@@ -178,9 +199,9 @@ def scale(
         compute_capacity=frozen(np.minimum(linear.compute_capacity, most_computed) / load_unit, np.float64),
     )
     steepest = _steepest(scaled)
-    negligible = min(1.0, negligible_cost * cost / unit / steepest) if steepest > 0 else 0.0
-    scaled = dataclasses.replace(scaled, negligible_share=negligible)
-    return ScaledModel(scaled, unit, cost, most_delay, negligible_cost, complete or not publications, linear)
+    share = max(negligible.share, negligible.cost * cost / unit / steepest) if steepest > 0 else 0.0
+    scaled = dataclasses.replace(scaled, negligible_share=min(1.0, share))
+    return ScaledModel(scaled, unit, cost, most_delay, negligible, complete or not publications, linear)
 
 
 def _steepest(linear: Linearisation) -> float:

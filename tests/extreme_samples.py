@@ -49,7 +49,7 @@ def extreme_instance(seed: int) -> Instance:
         # Factors of three to seven orders of magnitude are the hardest: too large for tolerances, too small to ignore.
         factor = 10.0 ** (rng.uniform(-12, 12) if rng.random() < 0.5 else rng.choice([-1, 1]) * rng.uniform(3, 7))
         chosen = rng.random(values.shape) < rng.choice([0.2, 0.5, 1.0])
-        values[chosen] *= factor
+        values[chosen] = np.minimum(values[chosen] * factor, 1e12)
     if rng.random() < 0.15:
         data["storage capacities"][rng.integers(servers)] = 0.0
     np.fill_diagonal(data["server delays"], 0.0)

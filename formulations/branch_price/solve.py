@@ -99,7 +99,7 @@ def solve(
     rng = np.random.default_rng(seed)
     facts: dict[str, float] = {}
     finished = False
-    for scaled in incumbent.scaled_models(negligible_cost=0.0):
+    for scaled in incumbent.scaled_models():
         search = _Search(instance, incumbent, scaled, rng, incumbent.begin + time_limit, log)
         search.run()
         variables, constraints = search.master.size

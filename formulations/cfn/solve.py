@@ -74,7 +74,7 @@ def solve(
     incumbent = Incumbent(instance, start, on_progress)
     run = _Run(incumbent, incumbent.begin + time_limit, seed, log)
     _improve(incumbent, incumbent.home)
-    for scaled in incumbent.scaled_models(negligible_cost=0.0):
+    for scaled in incumbent.scaled_models():
         if not _solve_scaled(scaled, incumbent, run, max(levels, 1)):
             break
     return incumbent.solution(False, run.facts)

@@ -70,7 +70,7 @@ def solve(
     deadline = incumbent.begin + time_limit
     settings = _Settings(seed, threads, presolve, log)
     facts: dict[str, float] = {}
-    for scaled in incumbent.scaled_models(negligible_cost=0.0):
+    for scaled in incumbent.scaled_models():
         if not _solve_scaled(scaled, incumbent, facts, deadline, conditioned, settings):
             break
     return incumbent.solution(False, facts)

@@ -21,6 +21,7 @@ import numpy.typing as npt
 
 from relocbench.formulations.incumbent import Incumbent
 from relocbench.formulations.linearisation import Linearisation
+from relocbench.formulations.scaling import Negligible
 from relocbench.formulations.solvers.availability import require
 from relocbench.formulations.solvers.pulp_model import Arrays, LinearModel
 from relocbench.instances.evaluation import evaluate
@@ -29,8 +30,12 @@ from relocbench.instances.solution import Solution
 
 # The tightest feasibility tolerance that all three solvers accept.
 TOLERANCE = 1e-9
-# The tolerances of a solver change the objective by at most about this share of the magnitude of a scaled model.
-ERROR = TOLERANCE
+# The tolerances of a solver change the objective by at most about this share of the magnitude of a scaled model. CBC
+# computes with a coarser tolerance than the one that is set.
+ERROR = {"highs": TOLERANCE, "scip": TOLERANCE, "cbc": 10 * TOLERANCE}
+# Shares θ below this multiple of the error count as 0, and so do shares that cost less than this, relative to the cost.
+LEAST_SHARE = 100.0
+NEGLIGIBLE_COST = 1e-7
 LARGEST_SEED = 2**31 - 2
 # CBC reads its clock only occasionally. It is killed this many seconds after its time limit.
 GRACE = 2.0
@@ -161,7 +166,7 @@ def run(
         The best homes found and the lower bound.
     """
     finished, facts = False, dict[str, float]()
-    for scaled in incumbent.scaled_models():
+    for scaled in incumbent.scaled_models(Negligible(NEGLIGIBLE_COST, LEAST_SHARE * ERROR[solver])):
         began = incumbent.seconds
         model = build(scaled.linear)
         arrays = Arrays.of(model)
@@ -172,13 +177,18 @@ def run(
             "build_seconds": facts.get("build_seconds", 0.0) + incumbent.seconds - began,
         }
         if not relax:
-            incumbent.error = scaled.to_cost(ERROR * scaled.magnitude)
+            incumbent.error = scaled.to_cost(ERROR[solver] * scaled.magnitude)
         home = incumbent.home
         values = model.values(home, evaluate(incumbent.instance, home).theta) if started else None
         task = Task(
             model, arrays, incumbent, seed % LARGEST_SEED, time_limit, values, threads, presolve, relax, log, facts
         )
-        finished = task.left > 0 and {"highs": _run_highs, "cbc": _run_cbc, "scip": _run_scip}[solver](task)
+        try:
+            finished = task.left > 0 and {"highs": _run_highs, "cbc": _run_cbc, "scip": _run_scip}[solver](task)
+        except ArithmeticError:
+            if incumbent.supported:
+                raise
+            return incumbent.solution(False, facts, unfinished="feasible")
         if not finished:
             break
     return incumbent.solution(finished, facts)

@@ -15,7 +15,7 @@ import numpy as np
 
 from relocbench.formulations.incumbent import Incumbent, OutOfTimeError
 from relocbench.formulations.linearisation import Linearisation
-from relocbench.formulations.scaling import ScaledModel
+from relocbench.formulations.scaling import Negligible, ScaledModel
 from relocbench.instances.evaluation import evaluate
 from relocbench.instances.kernels.ragged import FloatArray
 from relocbench.instances.solution import Solution
@@ -30,6 +30,8 @@ HIGHS_ERROR = HIGHS_FEASIBILITY
 # The same for SCIP, with loads of about the size of the capacities. The tolerance is on a row in which ``θ`` has a
 # coefficient of at least 1; on the tiny instances of the tests, a tenth of it is not reached.
 SCIP_ERROR = SCIP_FEASIBILITY / 10
+# Which shares θ count as 0.
+NEGLIGIBLE = Negligible(cost=1e-7, share=1e-7)
 # Both solvers take seeds below this value.
 MOST_SEED = 2**31 - 1
 # The clock is read after this many rows (some hundredths of a second).
@@ -103,7 +105,7 @@ def solve_model(
 
     finished, facts = False, dict[str, float]()
     try:
-        for scaled in incumbent.scaled_models():
+        for scaled in incumbent.scaled_models(NEGLIGIBLE):
             incumbent.error = scaled.to_cost(error(scaled))
             finished = False  # until the solver has returned
             finished, facts = run(build(scaled.linear, check), incumbent, settings, started)
@@ -111,6 +113,10 @@ def solve_model(
                 break
     except OutOfTimeError:
         pass
+    except ArithmeticError:
+        if incumbent.supported:
+            raise
+        return incumbent.solution(False, facts, unfinished="feasible")
     return incumbent.solution(finished, facts)
 
 
