@@ -154,8 +154,8 @@ class Incumbent:
         Parameters
         ----------
         bound
-            The lower bound in units of the model. It is reduced by what the scaling may have lost, and by a multiple of
-            the error of the solver where this error is not negligible beside the cost.
+            The lower bound in units of the model. It is reduced by what the scaling may have lost and by the error of the
+            solver, and by a multiple of this error where it is not negligible beside the cost.
         """
         self.raise_bound(self._bound_of(bound))
 
@@ -171,7 +171,7 @@ class Incumbent:
 
     def _bound_of(self, bound: float) -> float:
         assert self.model is not None
-        return self.model.to_cost(bound - self.model.loss) - (0.0 if self.supported else ERROR_MARGIN * self.error)
+        return self.model.to_cost(bound - self.model.loss) - self.error * (1.0 if self.supported else ERROR_MARGIN)
 
     @property
     def supported(self) -> bool:
