@@ -154,8 +154,8 @@ class Incumbent:
         Parameters
         ----------
         bound
-            The lower bound in units of the model. It is reduced by what the scaling may have lost and by the error of the
-            solver, and by a multiple of this error where it is not negligible beside the cost.
+            The lower bound in units of the model. It is reduced by what the scaling may have lost and by the error of
+            the solver, and by a multiple of this error where it is not negligible beside the cost.
         """
         self.raise_bound(self._bound_of(bound))
 

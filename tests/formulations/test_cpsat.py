@@ -155,3 +155,25 @@ def test_a_distant_cloud_does_not_overflow(delays, cloud):
     result = run(far, "cpsat", time_limit=120)
     assert result.evaluation.objective == pytest.approx(run(far, "enumerate").evaluation.objective)
     assert result.solution.status == "optimal"
+
+
+def test_the_presolve_step_that_overflows_is_off_where_rows_have_large_coefficients(monkeypatch):
+    """OR-Tools 9.15 adds up such coefficients of Booleans in 32 bits, and then drops rows that are not redundant."""
+    from ortools.sat.python import cp_model
+
+    limits, largest = [], []
+    solve_model = cp_model.CpSolver.solve
+
+    def watched(self, model, *args):
+        limits.append(self.parameters.presolve_inclusion_work_limit)
+        rows = [row.linear for row in model.proto.constraints if row.has_linear()]
+        binary = {i for i, each in enumerate(model.proto.variables) if list(each.domain) == [0, 1]}
+        terms = [term for row in rows for term in zip(row.vars, row.coeffs, strict=True)]
+        largest.append(max(abs(value) for variable, value in terms if variable in binary))
+        return solve_model(self, model, *args)
+
+    monkeypatch.setattr(cp_model.CpSolver, "solve", watched)
+    instance = dataclasses.replace(instance := enumerable(KINDS[8]), spool=instance.spool + 1 / 3)
+    assert_optimal(instance, solve(instance, seed=0, time_limit=30))
+    assert max(largest) > 2**31
+    assert set(limits) == {0}

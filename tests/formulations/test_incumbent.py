@@ -5,7 +5,7 @@ from relocbench.formulations.incumbent import Incumbent
 from relocbench.instances.errors import InputError
 from relocbench.instances.evaluation import evaluate
 from relocbench.instances.nearest_server import nearest_server
-from tests.samples import random_home, random_instance
+from tests.samples import random_home, random_instance, scaled_delays
 
 INSTANCE = random_instance(9)
 
@@ -73,6 +73,56 @@ def test_a_complete_search_with_a_bound_below_the_cost_is_an_error():
     incumbent.raise_bound(incumbent.cost * 0.99)
     with pytest.raises(ArithmeticError, match="the solver reports an optimum"):
         incumbent.solution(finished=True)
+
+
+def scaled_incumbent(error):
+    """An incumbent with a scaled model whose solver has an error, relative to the cost."""
+    incumbent = Incumbent(INSTANCE, None, None)
+    model = next(incumbent.scaled_models())
+    incumbent.error = error * incumbent.cost
+    return incumbent, model
+
+
+def test_a_bound_that_the_tolerances_support_proves_optimality():
+    incumbent, model = scaled_incumbent(1e-8)
+    incumbent.raise_model_bound(model.to_model(incumbent.cost))
+    solution = incumbent.solution(finished=True)
+    assert solution.status == "optimal"
+    assert solution.bound == pytest.approx(incumbent.cost, rel=1.1e-8)
+
+
+def test_a_complete_search_whose_tolerances_do_not_support_the_proof_is_claimed_with_a_lower_bound():
+    incumbent, model = scaled_incumbent(1e-5)
+    incumbent.raise_model_bound(model.to_model(incumbent.cost))
+    solution = incumbent.solution(finished=True)
+    assert solution.status == "claimed"
+    assert solution.bound <= incumbent.cost * (1 - 1e-5)
+    assert solution.trace[-1][2] == solution.bound
+
+
+def test_an_error_that_was_negligible_beside_a_worse_incumbent_is_subtracted():
+    """The bound of a model at the scale of bad homes says nothing about homes of a far smaller cost."""
+    homes = sorted((random_home(INSTANCE, seed) for seed in range(20)), key=cost)
+    incumbent = Incumbent(INSTANCE, homes[-1], None)
+    model = next(incumbent.scaled_models())
+    incumbent.error = cost(homes[-1])
+    incumbent.raise_model_bound(model.to_model(cost(homes[-1])))
+    incumbent.offer(homes[0])
+    assert incumbent.bound <= 0
+
+
+@pytest.mark.parametrize("unfinished", ["time_limit", "feasible"])
+def test_a_search_that_is_not_complete_has_the_given_status(unfinished):
+    assert Incumbent(INSTANCE, None, None).solution(False, unfinished=unfinished).status == unfinished
+
+
+@pytest.mark.parametrize("factor", [1e-9, 1.0, 1e9])
+def test_the_tolerance_is_relative_at_every_scale(factor):
+    instance = scaled_delays(INSTANCE, factor)
+    for share, status in ((1 - 1e-7, "optimal"), (1 - 1e-5, "time_limit")):
+        incumbent = Incumbent(instance, None, None)
+        incumbent.raise_bound(share * incumbent.cost)
+        assert incumbent.solution(finished=False).status == status
 
 
 def test_an_invalid_start_is_refused():

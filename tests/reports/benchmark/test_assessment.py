@@ -17,6 +17,17 @@ def test_a_wrong_answer_counts_as_unsolved_and_its_bound_is_not_used():
     assert (other.outcome, other.optimum_known) == ("feasible", False)
 
 
+def test_a_claim_is_not_a_proof_but_its_bound_is_cross_checked():
+    claim = row("cfn", status="claimed", objective=10.0, bound=10.0)
+    homes = row("nearest", status="feasible", objective=10.0)
+    claimed, other = assess([claim, homes], [])
+    assert (claimed.outcome, claimed.proved, claimed.bound) == ("claimed", False, None)
+    assert claimed.seconds_or_limit == claimed.row.time_limit
+    assert not other.optimum_known
+    [found] = wrong_answers([claim, row("nearest", status="feasible", objective=9.0)])
+    assert (found.kind, found.methods) == ("bound", ("cfn", "nearest"))
+
+
 def test_another_seed_of_the_same_method_can_refute_an_answer():
     rows = [row("cfn", objective=12.0, seed=0), row("cfn", objective=10.0, seed=1)]
     [found] = wrong_answers(rows)

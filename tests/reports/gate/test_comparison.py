@@ -130,3 +130,12 @@ def test_costs_of_zero_are_allowed():
 
 def test_without_costs_there_are_no_findings():
     assert compare({"m": {}}) == []
+
+
+@pytest.mark.parametrize("factor", [1e-12, 1.0, 1e12])
+def test_changes_do_not_depend_on_the_unit_of_delays(factor):
+    pairs = Pairs([factor * cost for cost in (1.0, 2.0, 0.0, 0.0)], [factor * cost for cost in (1.0, 3.0, 0.0, 5.0)])
+    same, worse, nothing, infinite = pairs.changes
+    assert (same, nothing) == (0.0, 0.0)
+    assert worse == pytest.approx(math.log(1.5))
+    assert infinite == pytest.approx(math.log(1e9))

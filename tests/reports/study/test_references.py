@@ -29,7 +29,8 @@ def test_an_unverified_bound_of_a_solver_is_not_a_reference():
     stated = row(INSTANCE, "milp-strong", 10.0, bound=9.0, status="time_limit")
     certified = row(INSTANCE, "bound", 10.0, bound=8.0, status="time_limit")
     proved = row(INSTANCE, "milp-strong", 9.5, bound=9.5, status="optimal")
-    assert from_rows([stated]) == {}
+    claimed = row(INSTANCE, "milp-strong", 9.5, bound=9.5, status="claimed")
+    assert from_rows([stated, claimed]) == {}
     assert from_rows([stated, certified])[INSTANCE.hash].value == 8.0
     assert from_rows([certified, proved])[INSTANCE.hash] == Reference(OPTIMUM, 9.5, 9.5, "milp-strong")
 
