@@ -169,6 +169,14 @@ class Incumbent:
         """
         self.raise_bound_of_better(self._bound_of(bound))
 
+    @property
+    def _reduction(self) -> float:
+        """How far the bound of an exact solver may be below the optimum, because of the scaling and the error."""
+        if self.model is None:
+            return 0.0
+        exact = self.supported and self.model.complete
+        return self.model.to_cost(self.model.loss) + self.error if exact else math.inf
+
     def _bound_of(self, bound: float) -> float:
         assert self.model is not None
         return self.model.to_cost(bound - self.model.loss) - self.error * (1.0 if self.supported else ERROR_MARGIN)
@@ -289,8 +297,7 @@ class Incumbent:
         elif self.bound > cost + slack(cost):
             raise ArithmeticError(f"the lower bound {self.bound!r} is above the cost {cost!r} of an assignment")
         closed = self.bound >= cost - slack(cost)
-        exact_model = self.supported and (self.model is None or self.model.complete)
-        if finished and not closed and exact_model:
+        if finished and not closed and self.bound + self._reduction < cost - slack(cost):
             raise ArithmeticError(
                 f"the solver reports an optimum, but the cost is {cost!r} and the lower bound {self.bound!r}"
             )

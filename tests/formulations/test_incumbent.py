@@ -1,7 +1,10 @@
+import dataclasses
+
 import numpy as np
 import pytest
 
 from relocbench.formulations.incumbent import Incumbent
+from relocbench.formulations.scaling import Negligible
 from relocbench.instances.errors import InputError
 from relocbench.instances.evaluation import evaluate
 from relocbench.instances.nearest_server import nearest_server
@@ -98,6 +101,21 @@ def test_a_complete_search_whose_tolerances_do_not_support_the_proof_is_claimed_
     assert solution.status == "claimed"
     assert solution.bound <= incumbent.cost * (1 - 1e-5)
     assert solution.trace[-1][2] == solution.bound
+
+
+def test_a_complete_search_is_claimed_if_what_the_scaling_lost_explains_the_gap_and_an_error_otherwise():
+    """Shares below 1e-2 count as 0. With all servers as small, the loss exceeds the tolerance."""
+    tiny = dataclasses.replace(INSTANCE, storage_capacity=INSTANCE.spool.min() * np.full(INSTANCE.n_servers, 1e-3))
+    for share, failed in ((1.0, False), (0.5, True)):
+        incumbent = Incumbent(tiny, None, None)
+        model = next(incumbent.scaled_models(Negligible(0.0, 1e-2)))
+        assert model.to_cost(model.loss) > 1e-6 * incumbent.cost
+        incumbent.raise_model_bound(share * model.to_model(incumbent.cost))
+        if failed:
+            with pytest.raises(ArithmeticError, match="the solver reports an optimum"):
+                incumbent.solution(finished=True)
+        else:
+            assert incumbent.solution(finished=True).status == "claimed"
 
 
 def test_an_error_that_was_negligible_beside_a_worse_incumbent_is_subtracted():
