@@ -13,7 +13,7 @@ from relocbench.instances.instance import Instance
 from relocbench.instances.kernels.ragged import Ragged
 from relocbench.runs.methods import METHODS
 from relocbench.runs.selectors import parse_selector
-from relocbench.runs.solve import solve
+from relocbench.runs.solve import solve_here as solve
 from tests.extreme_samples import exact_optimum, extreme_instance
 from tests.samples import scaled_delays
 
