@@ -1,0 +1,318 @@
+"""A second verifier of certificates, written from docs/certificates.md alone: exact rationals, standard library only.
+
+It shares no code with the first verifier and rounds nothing, so it is slow, and its bounds are a little higher.
+It runs without this project installed: ``python second_verifier.py inst.json cert.json``.
+"""
+
+import base64
+import gzip
+import hashlib
+import json
+import lzma
+import math
+import re
+import struct
+import sys
+import zlib
+from collections import Counter
+from fractions import Fraction
+
+DUAL = "bits multiplier_bits fix alpha beta hard active messages shares"
+SPLITS = {"split-client": "client servers", "split-topic": "topic server", "split-share": "server share"}
+BASE64 = re.compile("(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?")
+
+
+class Rejected(Exception):  # noqa: N818 - it is an answer, not an error
+    """The certificate proves nothing; the message says why."""
+
+
+def demand(condition, reason):
+    if not condition:
+        raise Rejected(reason)
+
+
+def read(path):
+    def once(pairs):
+        demand(len(dict(pairs)) == len(pairs), "a name is given twice")
+        return dict(pairs)
+
+    try:
+        with gzip.open(path) if str(path).endswith(".gz") else open(path, "rb") as file:
+            return json.loads(file.read().decode("utf-8-sig"), object_pairs_hook=once)
+    except (EOFError, RecursionError, ValueError, zlib.error, gzip.BadGzipFile) as error:
+        raise Rejected(f"not a JSON file: {error}") from error
+
+
+def content_hash(data):
+    """SHA-256 of the numbers and members of an instance, as docs/files.md defines it."""
+    arrays = {name: [((), [float(data[name])])] for name in ("cloud_delay", "delay_per_km")}
+    columns = {f"server_{axis}": data["servers"][axis] for axis in "xy"}
+    columns |= {name: data["servers"][name] for name in ("storage", "compute")}
+    columns |= {f"client_{axis}": data["clients"][axis] for axis in "xy"}
+    columns |= {"spool": [topic["spool"] for topic in data["topics"]]}
+    arrays |= {name: [((len(column),), [float(x) for x in column])] for name, column in columns.items()}
+    for role in ("publishers", "subscribers"):
+        start = [sum(len(topic[role]) for topic in data["topics"][:n]) for n in range(len(data["topics"]) + 1)]
+        item = [m for topic in data["topics"] for m in topic[role]]
+        arrays[role] = [((len(start),), start), ((len(item),), item)]
+    for name in ("client_server_delay", "server_server_delay"):
+        rows = data.get(name)
+        arrays[name] = [] if rows is None else [((len(rows), len(rows[0])), [float(x) for row in rows for x in row])]
+    digest = hashlib.sha256(b"relocbench-instance/1")
+    for name, parts in arrays.items():
+        digest.update(f"|{name}:{len(parts)}".encode())
+        for shape, values in parts:
+            form = f"<{len(values)}{'q' if name in ('publishers', 'subscribers') else 'd'}"
+            digest.update(f"|{shape}|".encode() + struct.pack(form, *(x + 0 for x in values)))  # -0.0 becomes 0.0
+    return digest.hexdigest()
+
+
+class Problem:
+    """An instance as exact numbers, in the notation of docs/model.md and docs/formulations.md."""
+
+    def __init__(self, data):
+        servers, clients, topics = data["servers"], data["clients"], data["topics"]
+        self.L, self.M, self.N = len(servers["x"]), len(clients["x"]), len(topics)
+        self.A, self.B = ([Fraction(float(x)) for x in servers[name]] for name in ("storage", "compute"))
+        self.dC = Fraction(float(data["cloud_delay"]))
+        self.dH = self.delays(data, "client_server_delay", "clients")
+        self.dS = d = self.delays(data, "server_server_delay", "servers")
+        self.u = [Fraction(float(topic["spool"])) for topic in topics]
+        self.P, self.S = ([set(topic[role]) for topic in topics] for role in ("publishers", "subscribers"))
+        # The loading topics of each client, ascending. A spool of 0 adds nothing to U.
+        self.topics = [[n for n in range(self.N) if m in self.P[n] and self.u[n] > 0] for m in range(self.M)]
+        self.U = [sum(self.u[n] for n in own) for own in self.topics]
+        self.publications = [(m, self.S[n] - {m}) for n in range(self.N) for m in self.P[n] if self.S[n] - {m}]
+        self.f, self.W = Counter(m for m, _ in self.publications), [Counter() for _ in range(self.M)]
+        for m, receivers in self.publications:
+            for r in receivers:
+                self.W[m][r] += Fraction(1, len(receivers))
+        self.w = [self.f[m] + sum(W[m] for W in self.W) for m in range(self.M)]
+        self.pair = {}
+        for i, j in sorted({(min(m, r), max(m, r)) for m in range(self.M) for r in self.W[m]}):
+            there, back, every = self.W[i][j], self.W[j][i], range(self.L)
+            self.pair[i, j] = [[there * d[l][k] + back * d[k][l] for k in every] for l in every]
+
+    def delays(self, data, name, group):
+        if data.get(name) is not None:
+            return [[Fraction(float(x)) for x in row] for row in data[name]]
+        (x, y), (s, t) = ([[float(v) for v in data[g][axis]] for axis in "xy"] for g in (group, "servers"))
+        away = [[(x[m] - s[l], y[m] - t[l]) for l in range(self.L)] for m in range(len(x))]
+        return [[Fraction(float(data["delay_per_km"]) * math.sqrt(a * a + b * b)) for a, b in row] for row in away]
+
+    def theta(self, l, clients, opened=()):
+        """θ of server l with these clients, and these topics open in any case."""
+        storage = sum(self.u[n] for n in {n for m in clients for n in self.topics[m]} | set(opened))
+        ratios = [cap / load for cap, load in ((self.A[l], storage), (self.B[l], sum(self.U[m] for m in clients))) if load]
+        return min([Fraction(1), *ratios])
+
+    def cost(self, home):
+        """ΣD, publication by publication."""
+        theta, total = [self.theta(l, [m for m in range(self.M) if home[m] == l]) for l in range(self.L)], 0
+        for m, h, receivers in ((m, home[m], receivers) for m, receivers in self.publications):
+            mean = sum(theta[h] * self.dS[h][home[r]] + self.dH[r][home[r]] for r in receivers) / len(receivers)
+            total += self.dH[m][h] + 2 * self.dC * (1 - theta[h]) + mean
+        return total
+
+
+class Region:
+    """The assignments with these allowed homes, a publisher at each open (topic, server), and θ from low to high."""
+
+    def __init__(self, allowed, opened, low, high):
+        self.allowed, self.open, self.low, self.high = [set(a) for a in allowed], set(opened), list(low), list(high)
+
+    def least(self, p, l):
+        return max(self.low[l], p.theta(l, [m for m in range(p.M) if l in self.allowed[m]]))
+
+    def most(self, p, l, m):
+        certain = {m, *(c for c in range(p.M) if self.allowed[c] == {l})}
+        return min(self.high[l], p.theta(l, certain, [n for n, k in self.open if k == l]))
+
+    def propagate(self, p):
+        """Apply both rules until nothing changes; return whether the region may contain an assignment."""
+        before = None
+        while before != self.allowed:
+            before = [set(homes) for homes in self.allowed]
+            for n, l in self.open:
+                candidates = [m for m in p.P[n] if l in self.allowed[m]]
+                if not candidates:
+                    return False
+                if len(candidates) == 1:
+                    self.allowed[candidates[0]] = {l}
+            for l in range(p.L):
+                least = self.least(p, l)
+                for m in [m for m in range(p.M) if l in self.allowed[m] and self.most(p, l, m) < least]:
+                    self.allowed[m].discard(l)
+        return all(self.allowed)
+
+    def split(self, p, step):
+        one, two = (Region(self.allowed, self.open, self.low, self.high) for _ in range(2))
+        if step["step"] == "split-client":
+            m, servers = number(step, "client", p.M - 1), numbers(step, "servers", None, p.L - 1)
+            one.allowed[m] &= set(servers)
+            two.allowed[m] -= set(servers)
+        elif step["step"] == "split-topic":
+            n, l = number(step, "topic", p.N - 1), number(step, "server", p.L - 1)
+            for m in p.P[n]:
+                one.allowed[m].discard(l)
+            two.open.add((n, l))
+        else:
+            l, share = number(step, "server", p.L - 1), Fraction(number(step, "share", 1023, 1), 1024)
+            one.high[l], two.low[l] = min(one.high[l], share), max(two.low[l], share)
+        return one, two
+        l = number(step, "server", p.L - 1)
+        if step["step"] == "split-topic":
+            n = number(step, "topic", p.N - 1)
+            for m in p.P[n]:
+                one.allowed[m].discard(l)
+            two.open.add((n, l))
+        else:
+            share = Fraction(number(step, "share", 1023, 1), 1024)
+            one.high[l], two.low[l] = min(one.high[l], share), max(two.low[l], share)
+        return one, two
+
+
+class Dual:
+    """The dual variables of a step, and the bound that they give."""
+
+    def __init__(self, p, step):
+        unit = Fraction(1, 2 ** number(step, "bits", 200))
+        price = Fraction(1, 2 ** number(step, "multiplier_bits", 200))
+        self.alpha, self.beta = ([x * price for x in numbers(step, k, p.L, 2**200 - 1)] for k in ("alpha", "beta"))
+        self.hard = numbers(step, "hard", p.L, 1)
+        flags = unpacked(step, "active", [(m, l) for m in range(p.M) for l in range(p.L)], 1)
+        demand(set(flags.values()) <= {0, 1}, "active: entries are not 0 or 1")
+        self.active = [[l for l in range(p.L) if flags[m, l]] for m in range(p.M)]
+        self.message = unpacked(step, "messages", [(i, j, l) for i, j in p.pair for l in self.active[i]], unit)
+        places = [(m, n, l) for m in range(p.M) for n in p.topics[m] for l in self.active[m]]
+        self.share = unpacked(step, "shares", places, unit)
+        demand(all(x >= 0 for x in self.share.values()), "shares: one is negative")
+        total = Counter()
+        for (_, n, l), x in self.share.items():
+            total[n, l] += x
+        demand(all(x <= self.alpha[l] * p.u[n] for (n, l), x in total.items()), "shares: more than a topic's price")
+
+    def charge(self, p, region, m, l, least):
+        c0 = 2 * p.dC * p.f[m] - sum(W * max(p.dS[l][k] for k in region.allowed[r]) for r, W in p.W[m].items())
+        opened = [n for n in p.topics[m] if (n, l) in region.open]
+        c1 = self.beta[l] * p.U[m] + sum(self.share.get((m, n, l), 0) for n in p.topics[m] if n not in opened)
+        ends = least, region.most(p, l, m)
+        if self.hard[l]:
+            return min(c1 + (1 - theta) * c0 for theta in ends)
+        return min(theta * c1 + (1 - theta) * (c0 - self.alpha[l] * sum(p.u[n] for n in opened)) for theta in ends)
+
+    def messages(self, p, region, i, j):
+        """Return the messages to all allowed homes of both clients of an edge."""
+        pair, homes, others = p.pair[i, j], region.allowed[i], region.allowed[j]
+        to_i = {a: self.message[i, j, a] for a in self.active[i] if a in homes} or dict.fromkeys(homes, 0)
+        known = [b for b in self.active[j] if b in others] or others
+        t = {b: min(pair[a][b] - to_i[a] for a in to_i) for b in known}
+        to_i |= {a: min(pair[a][b] - t[b] for b in known) for a in homes - set(to_i)}
+        return to_i, {b: min(pair[a][b] - to_i[a] for a in homes) for b in others}
+
+    def bound(self, p, region):
+        """Return the bound, and a function that returns the homes that reduced-cost fixing forbids for a claim."""
+        least = [region.least(p, l) for l in range(p.L)]
+        bound = sum(self.alpha[l] * p.u[n] for n, l in region.open)
+        for l in range(p.L):
+            demand(not self.hard[l] or least[l] > 0, f"hard: θ of server {l} may be 0")
+            bound -= (self.alpha[l] * p.A[l] + self.beta[l] * p.B[l]) / (least[l] if self.hard[l] else 1)
+        cost = [{l: p.w[m] * p.dH[m][l] + self.charge(p, region, m, l, least[l]) for l in region.allowed[m]}
+                for m in range(p.M)]  # fmt: skip
+        messages = {(i, j): self.messages(p, region, i, j) for i, j in p.pair}
+        for edge, both in messages.items():
+            for m, message in zip(edge, both, strict=True):
+                cost[m] = {l: cost[m][l] + message[l] for l in message}
+        reduced = [{l: homes[l] - min(homes.values()) for l in homes} for homes in cost]
+        bound += sum(min(homes.values()) for homes in cost)
+
+        def fixed(claim):
+            total = {(m, l): bound + reduced[m][l] for m in range(p.M) for l in reduced[m]}
+            for (i, j), (to_i, to_j) in messages.items():
+                slack = {(a, b): p.pair[i, j][a][b] - to_i[a] - to_j[b] for a in to_i for b in to_j}
+                for a in to_i:
+                    total[i, a] += min(slack[a, b] + reduced[j][b] for b in to_j)
+                for b in to_j:
+                    total[j, b] += min(slack[a, b] + reduced[i][a] for a in to_i)
+            return [home for home in total if total[home] >= claim]
+
+        return bound, fixed
+
+
+def number(container, key, most, least=0):
+    demand(type(container[key]) is int and least <= container[key] <= most, f"{key}: not from {least} to {most}")
+    return container[key]
+
+
+def numbers(step, name, count, most):
+    demand(isinstance(step[name], list) and count in (None, len(step[name])), f"{name}: no list of {count} numbers")
+    return [number(step[name], index, most) for index in range(len(step[name]))]
+
+
+def unpacked(step, name, places, unit):
+    """Return the numbers of a packed array by their places."""
+    n, bits = len(places), step[name]["bits"]
+    if bits == 0:
+        return dict.fromkeys(places, 0)
+    size = (n * bits + 7) // 8
+    decoder = lzma.LZMADecompressor(lzma.FORMAT_RAW, filters=[{"id": lzma.FILTER_LZMA2, "dict_size": max(size, 4096)}])
+    try:
+        raw = decoder.decompress(base64.b64decode(step[name]["data"]), size + 1)
+    except lzma.LZMAError as error:
+        raise Rejected(f"{name}: {error}") from error
+    demand(decoder.eof and not decoder.unused_data and len(raw) == size, f"{name}: not {size} bytes")
+    if bits == 1:
+        return {place: raw[k // 8] >> (7 - k % 8) & 1 for k, place in enumerate(places)}
+    coded = [sum(raw[byte * n + k] << 8 * byte for byte in range(bits // 8)) for k in range(n)]
+    return {place: unit * (-(x + 1) // 2 if x % 2 else x // 2) for place, x in zip(places, coded, strict=True)}
+
+
+def check_format(certificate):
+    """Check the fields of the file and of all its steps, also of those that are ignored later."""
+    known = {"format", "instance", "home", "claim", "bits", "made", "proof"}
+    demand(isinstance(certificate, dict) and {*certificate, "made"} == known, "certificate: wrong fields")
+    demand(certificate["format"] == "relocbench-certificate/1", "format: unknown")
+    demand(isinstance(certificate["proof"], list) and len(certificate["proof"]) <= 100_000, "proof: no list of steps")
+    for step in certificate["proof"]:
+        demand(isinstance(step, dict) and step.get("step") in ["dual", *SPLITS], "proof: unknown step")
+        known = {"first", *SPLITS[step["step"]].split()} if step["step"] in SPLITS else set(DUAL.split())
+        demand(set(step) == {"step", *known}, f"{step['step']}: wrong fields")
+        for array in [step[name] for name in ("active", "messages", "shares") if name in step]:
+            demand(type(step["fix"]) is bool, "fix: neither true nor false")
+            demand(isinstance(array, dict) and set(array) == {"bits", "data"}, "an array has wrong fields")
+            demand(number(array, "bits", 64) in (0, 1, *range(8, 65, 8)), "an array has wrong bits")
+            demand(isinstance(array["data"], str) and BASE64.fullmatch(array["data"]), "an array is not in base64")
+
+
+def verify(instance, certificate):
+    """Return (cost of the homes, bound) as rationals, or raise Rejected; both arguments are parsed JSON."""
+    p = Problem(instance)
+    check_format(certificate)
+    demand(certificate["instance"] == content_hash(instance), "instance: the certificate was made for another one")
+    cost = p.cost(numbers(certificate, "home", p.M, p.L - 1))
+    claim = Fraction(number(certificate, "claim", 2**200 - 1, 1 - 2**200), 2 ** number(certificate, "bits", 200))
+    demand(claim <= cost, "claim: above the cost of the homes")
+    waiting = [(Region([range(p.L)] * p.M, (), [0] * p.L, [1] * p.L), certificate["proof"])]
+    while waiting:
+        region, steps = waiting.pop()
+        while region.propagate(p):
+            demand(steps, "claim: not proved, no step is left for a region")
+            step, steps = steps[0], steps[1:]
+            if step["step"] != "dual":
+                first = number(step, "first", len(steps))
+                waiting += zip(region.split(p, step), (steps[:first], steps[first:]), strict=True)
+                break
+            bound, fixed = Dual(p, step).bound(p, region)
+            if bound >= claim:
+                break
+            for m, l in fixed(claim) if step["fix"] else ():
+                region.allowed[m].discard(l)
+    return cost, claim
+
+
+if __name__ == "__main__":
+    try:
+        cost, bound = verify(read(sys.argv[1]), read(sys.argv[2]))
+    except Rejected as reason:
+        sys.exit(f"not proved: {reason}")
+    print(f"proved: the homes cost {float(cost)} = {cost}, and no assignment costs less than {float(bound)} = {bound}")
