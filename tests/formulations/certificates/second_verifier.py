@@ -1,5 +1,4 @@
 """A second verifier of certificates, written from docs/certificates.md alone: exact rationals, standard library only.
-
 It shares no code with the first verifier and rounds nothing, so it is slow, and its bounds are a little higher.
 It runs without this project installed: ``python second_verifier.py inst.json cert.json``.
 """
@@ -19,6 +18,8 @@ from fractions import Fraction
 
 DUAL = "bits multiplier_bits fix alpha beta hard active messages shares"
 SPLITS = {"split-client": "client servers", "split-topic": "topic server", "split-share": "server share"}
+WIDE = ("claim", "alpha", "beta")
+NOT_WHOLE = {"format", "instance", "made", "proof", "step", "fix", "active", "messages", "shares"}
 BASE64 = re.compile("(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?")
 
 
@@ -67,20 +68,15 @@ def content_hash(data):
     return digest.hexdigest()
 
 
-class Problem:
-    """An instance as exact numbers, in the notation of docs/model.md and docs/formulations.md."""
-
+class Problem:  # an instance as exact numbers, in the notation of docs/model.md and docs/formulations.md
     def __init__(self, data):
         servers, clients, topics = data["servers"], data["clients"], data["topics"]
         self.L, self.M, self.N = len(servers["x"]), len(clients["x"]), len(topics)
         self.A, self.B = ([Fraction(float(x)) for x in servers[name]] for name in ("storage", "compute"))
-        self.dC = Fraction(float(data["cloud_delay"]))
-        self.dH = self.delays(data, "client_server_delay", "clients")
-        self.dS = d = self.delays(data, "server_server_delay", "servers")
-        self.u = [Fraction(float(topic["spool"])) for topic in topics]
+        self.dC, self.u = Fraction(float(data["cloud_delay"])), [Fraction(float(topic["spool"])) for topic in topics]
+        self.dH, self.dS = (self.delays(data, f"{group}_server_delay", f"{group}s") for group in ("client", "server"))
         self.P, self.S = ([set(topic[role]) for topic in topics] for role in ("publishers", "subscribers"))
-        # The loading topics of each client, ascending. A spool of 0 adds nothing to U.
-        self.topics = [[n for n in range(self.N) if m in self.P[n] and self.u[n] > 0] for m in range(self.M)]
+        self.topics = [[n for n in range(self.N) if m in self.P[n] and self.u[n] > 0] for m in range(self.M)]  # loading
         self.U = [sum(self.u[n] for n in own) for own in self.topics]
         self.publications = [(m, self.S[n] - {m}) for n in range(self.N) for m in self.P[n] if self.S[n] - {m}]
         self.f, self.W = Counter(m for m, _ in self.publications), [Counter() for _ in range(self.M)]
@@ -90,7 +86,7 @@ class Problem:
         self.w = [self.f[m] + sum(W[m] for W in self.W) for m in range(self.M)]
         self.pair = {}
         for i, j in sorted({(min(m, r), max(m, r)) for m in range(self.M) for r in self.W[m]}):
-            there, back, every = self.W[i][j], self.W[j][i], range(self.L)
+            there, back, d, every = self.W[i][j], self.W[j][i], self.dS, range(self.L)
             self.pair[i, j] = [[there * d[l][k] + back * d[k][l] for k in every] for l in every]
 
     def delays(self, data, name, group):
@@ -101,13 +97,11 @@ class Problem:
         return [[Fraction(float(data["delay_per_km"]) * math.sqrt(a * a + b * b)) for a, b in row] for row in away]
 
     def theta(self, l, clients, opened=()):
-        """θ of server l with these clients, and these topics open in any case."""
         storage = sum(self.u[n] for n in {n for m in clients for n in self.topics[m]} | set(opened))
-        ratios = [cap / load for cap, load in ((self.A[l], storage), (self.B[l], sum(self.U[m] for m in clients))) if load]
-        return min([Fraction(1), *ratios])
+        loads = (self.A[l], storage), (self.B[l], sum(self.U[m] for m in clients))
+        return min([Fraction(1)] + [capacity / load for capacity, load in loads if load])
 
     def cost(self, home):
-        """ΣD, publication by publication."""
         theta, total = [self.theta(l, [m for m in range(self.M) if home[m] == l]) for l in range(self.L)], 0
         for m, h, receivers in ((m, home[m], receivers) for m, receivers in self.publications):
             mean = sum(theta[h] * self.dS[h][home[r]] + self.dH[r][home[r]] for r in receivers) / len(receivers)
@@ -115,9 +109,7 @@ class Problem:
         return total
 
 
-class Region:
-    """The assignments with these allowed homes, a publisher at each open (topic, server), and θ from low to high."""
-
+class Region:  # the assignments with these allowed homes, a publisher at each open pair, and θ from low to high
     def __init__(self, allowed, opened, low, high):
         self.allowed, self.open, self.low, self.high = [set(a) for a in allowed], set(opened), list(low), list(high)
 
@@ -148,36 +140,21 @@ class Region:
     def split(self, p, step):
         one, two = (Region(self.allowed, self.open, self.low, self.high) for _ in range(2))
         if step["step"] == "split-client":
-            m, servers = number(step, "client", p.M - 1), numbers(step, "servers", None, p.L - 1)
-            one.allowed[m] &= set(servers)
-            two.allowed[m] -= set(servers)
+            m, servers = number(step, "client", p.M - 1), {*numbers(step, "servers", len(step["servers"]), p.L - 1)}
+            one.allowed[m], two.allowed[m] = one.allowed[m] & servers, two.allowed[m] - servers
         elif step["step"] == "split-topic":
             n, l = number(step, "topic", p.N - 1), number(step, "server", p.L - 1)
-            for m in p.P[n]:
-                one.allowed[m].discard(l)
+            one.allowed = [homes - {l} if m in p.P[n] else homes for m, homes in enumerate(one.allowed)]
             two.open.add((n, l))
         else:
             l, share = number(step, "server", p.L - 1), Fraction(number(step, "share", 1023, 1), 1024)
             one.high[l], two.low[l] = min(one.high[l], share), max(two.low[l], share)
         return one, two
-        l = number(step, "server", p.L - 1)
-        if step["step"] == "split-topic":
-            n = number(step, "topic", p.N - 1)
-            for m in p.P[n]:
-                one.allowed[m].discard(l)
-            two.open.add((n, l))
-        else:
-            share = Fraction(number(step, "share", 1023, 1), 1024)
-            one.high[l], two.low[l] = min(one.high[l], share), max(two.low[l], share)
-        return one, two
 
 
-class Dual:
-    """The dual variables of a step, and the bound that they give."""
-
+class Dual:  # the dual variables of a step, and the bound that they give
     def __init__(self, p, step):
-        unit = Fraction(1, 2 ** number(step, "bits", 200))
-        price = Fraction(1, 2 ** number(step, "multiplier_bits", 200))
+        unit, price = (Fraction(1, 2 ** step[key]) for key in ("bits", "multiplier_bits"))
         self.alpha, self.beta = ([x * price for x in numbers(step, k, p.L, 2**200 - 1)] for k in ("alpha", "beta"))
         self.hard = numbers(step, "hard", p.L, 1)
         flags = unpacked(step, "active", [(m, l) for m in range(p.M) for l in range(p.L)], 1)
@@ -187,10 +164,9 @@ class Dual:
         places = [(m, n, l) for m in range(p.M) for n in p.topics[m] for l in self.active[m]]
         self.share = unpacked(step, "shares", places, unit)
         demand(all(x >= 0 for x in self.share.values()), "shares: one is negative")
-        total = Counter()
-        for (_, n, l), x in self.share.items():
-            total[n, l] += x
-        demand(all(x <= self.alpha[l] * p.u[n] for (n, l), x in total.items()), "shares: more than a topic's price")
+        for n, l in {(n, l) for _, n, l in places}:
+            total = sum(self.share.get((m, n, l), 0) for m in p.P[n])
+            demand(total <= self.alpha[l] * p.u[n], f"shares: topic {n} has more than its price at server {l}")
 
     def charge(self, p, region, m, l, least):
         c0 = 2 * p.dC * p.f[m] - sum(W * max(p.dS[l][k] for k in region.allowed[r]) for r, W in p.W[m].items())
@@ -201,8 +177,7 @@ class Dual:
             return min(c1 + (1 - theta) * c0 for theta in ends)
         return min(theta * c1 + (1 - theta) * (c0 - self.alpha[l] * sum(p.u[n] for n in opened)) for theta in ends)
 
-    def messages(self, p, region, i, j):
-        """Return the messages to all allowed homes of both clients of an edge."""
+    def messages(self, p, region, i, j):  # to all allowed homes of both clients
         pair, homes, others = p.pair[i, j], region.allowed[i], region.allowed[j]
         to_i = {a: self.message[i, j, a] for a in self.active[i] if a in homes} or dict.fromkeys(homes, 0)
         known = [b for b in self.active[j] if b in others] or others
@@ -240,17 +215,16 @@ class Dual:
 
 
 def number(container, key, most, least=0):
-    demand(type(container[key]) is int and least <= container[key] <= most, f"{key}: not from {least} to {most}")
+    demand(least <= container[key] <= most, f"{key}: not from {least} to {most}")
     return container[key]
 
 
-def numbers(step, name, count, most):
-    demand(isinstance(step[name], list) and count in (None, len(step[name])), f"{name}: no list of {count} numbers")
-    return [number(step[name], index, most) for index in range(len(step[name]))]
+def numbers(container, key, count, most):
+    demand(len(container[key]) == count and all(0 <= x <= most for x in container[key]), f"{key}: wrong numbers")
+    return container[key]
 
 
-def unpacked(step, name, places, unit):
-    """Return the numbers of a packed array by their places."""
+def unpacked(step, name, places, unit):  # the numbers of a packed array by their places
     n, bits = len(places), step[name]["bits"]
     if bits == 0:
         return dict.fromkeys(places, 0)
@@ -268,20 +242,28 @@ def unpacked(step, name, places, unit):
 
 
 def check_format(certificate):
-    """Check the fields of the file and of all its steps, also of those that are ignored later."""
+    """Check the fields and types of the whole file, also of steps that are ignored later."""
     known = {"format", "instance", "home", "claim", "bits", "made", "proof"}
     demand(isinstance(certificate, dict) and {*certificate, "made"} == known, "certificate: wrong fields")
     demand(certificate["format"] == "relocbench-certificate/1", "format: unknown")
     demand(isinstance(certificate["proof"], list) and len(certificate["proof"]) <= 100_000, "proof: no list of steps")
+    made = {} if certificate.get("made") is None else certificate["made"]
+    entries = made.values() if isinstance(made, dict) else [None]
+    demand(all(isinstance(x, str | int | float) and repr(x) not in ("nan", "inf", "-inf") for x in entries), "made")
     for step in certificate["proof"]:
         demand(isinstance(step, dict) and step.get("step") in ["dual", *SPLITS], "proof: unknown step")
         known = {"first", *SPLITS[step["step"]].split()} if step["step"] in SPLITS else set(DUAL.split())
         demand(set(step) == {"step", *known}, f"{step['step']}: wrong fields")
+        demand(type(step.get("fix", True)) is bool, "fix: neither true nor false")
         for array in [step[name] for name in ("active", "messages", "shares") if name in step]:
-            demand(type(step["fix"]) is bool, "fix: neither true nor false")
             demand(isinstance(array, dict) and set(array) == {"bits", "data"}, "an array has wrong fields")
-            demand(number(array, "bits", 64) in (0, 1, *range(8, 65, 8)), "an array has wrong bits")
+            demand(type(array["bits"]) is int and array["bits"] in (0, 1, *range(8, 65, 8)), "an array has wrong bits")
             demand(isinstance(array["data"], str) and BASE64.fullmatch(array["data"]), "an array is not in base64")
+    for key, value in [item for part in (certificate, *certificate["proof"]) for item in part.items()]:
+        values = value if key in ("home", "servers", "alpha", "beta", "hard") else [value]
+        least, most = (0, 200) if "bits" in key else (1 - 2**200, 2**200 - 1) if key in WIDE else (-(2**63), 2**63 - 1)
+        right = isinstance(values, list) and all(type(x) is int and least <= x <= most for x in values)
+        demand(key in NOT_WHOLE or right, f"{key}: no whole number from {least} to {most}")
 
 
 def verify(instance, certificate):
@@ -290,7 +272,7 @@ def verify(instance, certificate):
     check_format(certificate)
     demand(certificate["instance"] == content_hash(instance), "instance: the certificate was made for another one")
     cost = p.cost(numbers(certificate, "home", p.M, p.L - 1))
-    claim = Fraction(number(certificate, "claim", 2**200 - 1, 1 - 2**200), 2 ** number(certificate, "bits", 200))
+    claim = Fraction(certificate["claim"], 2 ** certificate["bits"])
     demand(claim <= cost, "claim: above the cost of the homes")
     waiting = [(Region([range(p.L)] * p.M, (), [0] * p.L, [1] * p.L), certificate["proof"])]
     while waiting:
