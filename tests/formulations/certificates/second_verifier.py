@@ -1,5 +1,5 @@
 """A second verifier of certificates, written from docs/certificates.md alone: exact rationals, standard library only.
-It shares no code with the first verifier and rounds nothing, so it is slow, and its bounds are a little higher.
+It shares no code with the first verifier and rounds nothing. So it is slow, and the bounds of the two differ a little.
 It runs without this project installed: ``python second_verifier.py inst.json cert.json``.
 """
 
