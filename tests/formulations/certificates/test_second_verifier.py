@@ -5,8 +5,10 @@ higher by less than that, because rounded pair costs give other valid messages a
 """
 
 import ast
+import base64
 import dataclasses
 import json
+import lzma
 import math
 import subprocess
 import sys
@@ -21,6 +23,7 @@ from hypothesis import strategies as st
 
 from relocbench.formulations.certificates.certificate import Certificate, write_certificate
 from relocbench.formulations.certificates.integer_problem import IntegerProblem
+from relocbench.formulations.certificates.packed_arrays import to_json as to_json_packed
 from relocbench.formulations.certificates.region import root_region, split_region
 from relocbench.formulations.certificates.verification import verify
 from relocbench.instances.files.instance_json import read_json, to_json
@@ -35,12 +38,16 @@ from tests.formulations.certificates.duals import (
     scaled,
 )
 from tests.formulations.certificates.test_certificate import samples, stored, tampered
-from tests.instances.files.bad_files import mutated_bytes, mutated_json
+from tests.instances.files.bad_files import INSTANCE, mutated_bytes, mutated_json
 
 SOURCE = Path(second.__file__)
 FOLDER = Path(library.__file__).parent
 # Largest difference of the two bounds, relative to the size of the numbers that are summed (1.6e-9 was seen).
 ROUNDING = Fraction(1, 10**8)
+
+
+def to_json_array(values):
+    return to_json_packed(np.array(values, np.int64))
 
 
 def second_reason(instance, path):
@@ -218,6 +225,83 @@ def test_both_verifiers_fix_the_same_homes(tmp_path):
             write_claim(instance, steps, path, claim)
             assert verify(instance, path).proved == proved
     assert fixed > 3
+
+
+# A proof with much room: the claim is -1, and the dual is 0 everywhere. So only a check of the file can refuse it.
+ZERO = {"bits": 0, "data": ""}
+DUAL = {"step": "dual", "bits": 4, "multiplier_bits": 4, "fix": False, "alpha": [0, 0], "beta": [0, 0], "hard": [0, 0],
+        "active": to_json_array([1] * 8), "messages": ZERO, "shares": ZERO}  # fmt: skip
+SPLIT = {"step": "split-client", "client": 0, "servers": [0], "first": 1}
+
+
+def packed_bytes(raw, more=b""):
+    filters = [{"id": lzma.FILTER_LZMA2, "dict_size": 4096}]
+    return base64.b64encode(lzma.compress(raw, lzma.FORMAT_RAW, filters=filters) + more).decode()
+
+
+@pytest.mark.parametrize(
+    ("proved", "change"),
+    [
+        (True, {}),
+        (True, {"made": None}),
+        (True, {"proof": [SPLIT, DUAL, DUAL]}),
+        (True, {"proof": [SPLIT | {"servers": []}, DUAL, DUAL]}),
+        (True, {"proof": [{"step": "split-share", "server": 0, "share": 1023, "first": 1}, DUAL, DUAL]}),
+        (True, {"proof": [DUAL, SPLIT | {"client": 9}]}),
+        (True, {"proof": [DUAL | {"hard": [1, 0]}]}),
+        (True, {"proof": [DUAL | {"alpha": [1, 1], "shares": to_json_array([1] * 8)}]}),
+        (True, {"proof": [DUAL | {"bits": 200, "multiplier_bits": 200, "alpha": [2**200 - 1, 0]}]}),
+        (True, {"proof": [DUAL | {"active": {"bits": 8, "data": packed_bytes(bytes([2] * 8))}}]}),
+        (False, {"proof": []}),
+        (False, {"proof": [SPLIT, DUAL]}),
+        (False, {"proof": [SPLIT | {"first": 3}, DUAL, DUAL]}),
+        (False, {"proof": [SPLIT | {"first": -1}, DUAL, DUAL]}),
+        (False, {"proof": [SPLIT | {"client": 4}, DUAL, DUAL]}),
+        (False, {"proof": [SPLIT | {"servers": [2]}, DUAL, DUAL]}),
+        (False, {"proof": [{"step": "split-share", "server": 0, "share": 1024, "first": 1}, DUAL, DUAL]}),
+        (False, {"proof": [{"step": "split-share", "server": 0, "share": 0, "first": 1}, DUAL, DUAL]}),
+        (False, {"proof": [{"step": "split-topic", "server": 0, "topic": 2, "first": 1}, DUAL, DUAL]}),
+        (False, {"proof": [DUAL, SPLIT | {"client": True}]}),
+        (False, {"proof": [DUAL, SPLIT | {"more": 1}]}),
+        (False, {"proof": [DUAL, {"step": "guess"}]}),
+        (False, {"proof": [DUAL | {"hard": [0, 1]}]}),
+        (False, {"proof": [DUAL | {"hard": [2, 0]}]}),
+        (False, {"proof": [DUAL | {"hard": [0]}]}),
+        (False, {"proof": [DUAL | {"alpha": [-1, 0]}]}),
+        (False, {"proof": [DUAL | {"beta": [0, -1]}]}),
+        (False, {"proof": [DUAL | {"beta": [0, 2**200]}]}),
+        (False, {"proof": [DUAL | {"bits": 201}]}),
+        (False, {"proof": [DUAL | {"fix": 0}]}),
+        (False, {"proof": [DUAL | {"shares": to_json_array([1] + [0] * 7)}]}),
+        (False, {"proof": [DUAL | {"shares": to_json_array([-1] + [0] * 7)}]}),
+        (False, {"proof": [DUAL | {"alpha": [1, 1], "shares": to_json_array([43, 0] * 3 + [0, 0])}]}),
+        (False, {"proof": [DUAL | {"shares": to_json_array([0] * 7 + [1])}]}),
+        (False, {"proof": [DUAL | {"active": {"bits": 8, "data": packed_bytes(bytes([4] * 8))}}]}),
+        (False, {"proof": [DUAL | {"active": {"bits": 1, "data": packed_bytes(b"\xff", b"\0")}}]}),
+        (False, {"proof": [DUAL | {"active": {"bits": 1, "data": packed_bytes(b"\xff\xff")}}]}),
+        (False, {"proof": [DUAL | {"active": {"bits": 1, "data": packed_bytes(b"\xff")[:-4]}}]}),
+        (False, {"proof": [DUAL | {"active": {"bits": 1, "data": "?"}}]}),
+        (False, {"proof": [DUAL | {"active": {"bits": 9, "data": ""}}]}),
+        (False, {"claim": 1 << 60}),
+        (False, {"claim": -1.0}),
+        (False, {"bits": 201}),
+        (False, {"home": [0, 1, 2, 0]}),
+        (False, {"home": [0, 1, 0]}),
+        (False, {"instance": "0" * 64}),
+        (False, {"format": "relocbench-certificate/2"}),
+        (False, {"made": []}),
+        (False, {"more": 1}),
+    ],
+)
+def test_both_verifiers_refuse_the_same_fields(proved, change, tmp_path):
+    file, path = tmp_path / "inst.json", tmp_path / "cert.json"
+    file.write_text(json.dumps(INSTANCE | {"servers": INSTANCE["servers"] | {"storage": [10.0, 0.0]}}))
+    instance = read_json(file)
+    content = {"format": "relocbench-certificate/1", "instance": instance.hash, "home": [0] * 4, "claim": -1, "bits": 0}
+    content |= {"made": {}, "proof": [DUAL]}
+    path.write_text(json.dumps(content | change))
+    assert verify(instance, path).proved == proved
+    assert (second_reason(second.read(file), path) == "") == proved
 
 
 def check_tampered(files, tmp_path, different):
