@@ -42,7 +42,7 @@ from tests.instances.files.bad_files import INSTANCE, mutated_bytes, mutated_jso
 
 SOURCE = Path(second.__file__)
 FOLDER = Path(library.__file__).parent
-# Largest difference of the two bounds, relative to the size of the numbers that are summed (1.6e-9 was seen).
+# Largest difference of the two bounds, relative to the size of the numbers that are summed (2.1e-9 was seen).
 ROUNDING = Fraction(1, 10**8)
 
 
@@ -136,6 +136,7 @@ def check_tightly(instance, steps, path):
     largest, error = value(p, root(p), proof), ROUNDING * size_of(p, proof)
     if largest == math.inf:
         return False
+    assert largest > -math.inf, "the first verifier found a region empty that the second did not"
     for claim, proved in ((largest - error, True), (largest, True), (largest + error + Fraction(1, 1 << 70), False)):
         write_claim(instance, steps, path, claim)
         assert (second_reason(parsed, path) == "") == proved
@@ -184,6 +185,7 @@ def random_tree(problem, region, rng, depth):
     return [dataclasses.replace(split, first=len(first)), *first, *second_part]
 
 
+@pytest.mark.slow
 def test_both_verifiers_compute_the_same_bound_after_splits_of_every_kind(tmp_path):
     kinds = Counter()
     for number, instance in instances_of_every_kind(2):
@@ -206,6 +208,7 @@ def largest_claim(parsed, path, low, high):
     return low, high
 
 
+@pytest.mark.slow
 def test_both_verifiers_fix_the_same_homes(tmp_path):
     path, fixed = tmp_path / "cert.json", 0
     for number, instance in instances_of_every_kind(1, 0, 2):
