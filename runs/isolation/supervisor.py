@@ -8,7 +8,7 @@ import os
 import signal
 import threading
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -257,7 +257,7 @@ class Worker:
         elif answer is not None:
             status = answer.status
         _truncate_log(job.output)
-        return verified(
+        outcome = verified(
             job.instance,
             status=status,
             home=record.home if answer is None else answer.home,
@@ -270,6 +270,9 @@ class Worker:
             cpu_seconds=max(0.0, cpu - record.cpu_when_ready),
             peak_memory=max(record.usage.memory, 0 if final is None else final.peak),
         )
+        # Nobody has checked the proof, and in that process nobody could.
+        unchecked = job.selector.runs_external_code and outcome.status == "optimal"
+        return replace(outcome, status="claimed") if unchecked else outcome
 
     def _exit_diagnosis(self, code: int | None, job: Job | Question, record: RunRecord) -> tuple[str, str]:
         """Return the status and the error message of a process that has ended without a final message."""

@@ -133,6 +133,13 @@ def changes_the_evaluator(instance, *, seed, time_limit):
     return [0] * instance.n_clients
 
 
+def claims_to_be_optimal(instance, *, seed, time_limit):
+    from relocbench.instances.evaluation import evaluate
+
+    home = nearest_server(instance)
+    return Solution(home, bound=evaluate(instance, home).objective, status="optimal")
+
+
 def raises_what_cannot_be_printed(instance, *, seed, time_limit):
     class Unprintable(BaseException):
         def __str__(self):

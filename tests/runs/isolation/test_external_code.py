@@ -207,6 +207,12 @@ def test_a_method_is_judged_by_the_instance_and_the_evaluator_of_this_process(na
     assert relocbench.solve(INSTANCE, f"{WHERE}:{name}").evaluation.objective == honest
 
 
+def test_a_proof_that_nobody_has_checked_is_only_claimed():
+    outcome = run("claims_to_be_optimal")
+    assert (outcome.status, outcome.failure) == ("claimed", None)
+    assert outcome.bound == pytest.approx(outcome.objective)
+
+
 @pytest.mark.parametrize("name", sorted(name for name in vars(hostile_methods) if name.startswith("sends_")))
 def test_a_forged_final_message_is_refused(name):
     outcome = run(name)
