@@ -1,0 +1,1 @@
+"""The parts of the campaign (``benchmarks/campaign.py``): adversarial trials whose answers are known exactly."""
