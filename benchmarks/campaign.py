@@ -62,7 +62,9 @@ def read_options(arguments: list[str] | None) -> tuple[Plan, list[str], Path, st
     parser.add_argument("--part", action="append", choices=PARTS, help="a part; repeatable; default: all parts")
     parser.add_argument("--count", type=int, help="the number of trials of each part")
     parser.add_argument("--jobs", type=int, default=2, help="the number of trials at the same time")
-    parser.add_argument("--only", action="append", default=[], metavar="KEY", help="repeat this trial; needs one --part")
+    parser.add_argument(
+        "--only", action="append", default=[], metavar="KEY", help="repeat this trial; needs one --part"
+    )
     parser.add_argument("--out", type=Path, default=Path("campaign"), help="the folder for results and reproducers")
     given = parser.parse_args(arguments)
     parts = [part for part in PARTS if part in (given.part or PARTS)]

@@ -315,7 +315,9 @@ def _raised(base: Base, certificate: Certificate, rng: random.Random) -> Certifi
     return dataclasses.replace(certificate, claim=claim, bits=bits, home=np.array(base.worst, np.int32))
 
 
-def _of_another_instance(base: Base, certificate: Certificate, seed: int, number: int, rng: random.Random) -> Certificate:
+def _of_another_instance(
+    base: Base, certificate: Certificate, seed: int, number: int, rng: random.Random
+) -> Certificate:
     """Return a certificate of a similar instance with the hash of this one."""
     from relocbench.runs.certify import certify
 
@@ -354,7 +356,9 @@ def _changed_split(base: Base, step: Step, rng: random.Random) -> Step:
     name = rng.choice([field.name for field in dataclasses.fields(step)])
     value = getattr(step, name)
     if name == "servers":
-        return dataclasses.replace(step, servers=tuple(rng.sample(range(base.instance.n_servers), rng.randrange(base.instance.n_servers + 1))))
+        return dataclasses.replace(
+            step, servers=tuple(rng.sample(range(base.instance.n_servers), rng.randrange(base.instance.n_servers + 1)))
+        )
     return dataclasses.replace(step, **{name: rng.choice([0, value + 1, max(0, value - 1), value * 2, value + 1024])})
 
 
@@ -404,14 +408,18 @@ def _changed_dual(base: Base, dual: Dual, kind: str, rng: random.Random) -> Dual
 
 
 def _near(value: int, rng: random.Random) -> int:
-    return rng.choice([0, value + 1, value - 1, -value, value * 2, value // 2, value * 1000, value + (1 << rng.randrange(60))])
+    return rng.choice(
+        [0, value + 1, value - 1, -value, value * 2, value // 2, value * 1000, value + (1 << rng.randrange(60))]
+    )
 
 
 def _random_certificate(base: Base, rng: random.Random, splits: bool) -> Certificate:
     """Return steps made from nothing, with a claim above the optimum or a true one."""
     duals: Any = importlib.import_module("tests.formulations.certificates.duals")
     numbers = np.random.default_rng(rng.randrange(2**32))
-    claim = base.least * (1 + Fraction(rng.choice([-(10**9), -(10**4), 1, 10**4, 10**8]), 10**10)) + Fraction(1, 1 << 90)
+    claim = base.least * (1 + Fraction(rng.choice([-(10**9), -(10**4), 1, 10**4, 10**8]), 10**10)) + Fraction(
+        1, 1 << 90
+    )
     steps = _random_steps(base, root_region(base.problem), duals, numbers, depth=3 if splits else 0)
     raised = (claim * (1 << 60)).__ceil__()
     return Certificate(
@@ -429,8 +437,8 @@ def _random_steps(base: Base, region: Region, duals: Any, numbers: np.random.Gen
             "multiplier_bits": int(numbers.choice([10, 40])),
         }
         kind = numbers.random()
-        # Numbers of an odd magnitude may not fit the units.
-        with contextlib.suppress(InputError, OverflowError, ArithmeticError, ValueError, IndexError), np.errstate(all="ignore"):
+        # Numbers of an odd magnitude may not fit the units, and the linear program of a good dual may fail with them.
+        with contextlib.suppress(InputError, ArithmeticError, ValueError, AssertionError), np.errstate(all="ignore"):
             dual = duals.random_dual(problem, region, numbers, **settings)
             if kind < 0.5 and problem.n_clients > 1:
                 dual = duals.good_dual(problem, region, numbers, **settings)
@@ -439,7 +447,5 @@ def _random_steps(base: Base, region: Region, duals: Any, numbers: np.random.Gen
         return steps
     split = duals.random_split(problem, region, numbers)
     parts = split_region(problem, region, split)
-    first, second = (
-        [] if part is None else _random_steps(base, part, duals, numbers, depth - 1) for part in parts
-    )
+    first, second = ([] if part is None else _random_steps(base, part, duals, numbers, depth - 1) for part in parts)
     return [*steps, dataclasses.replace(split, first=len(first)), *first, *second]

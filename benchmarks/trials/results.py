@@ -244,7 +244,10 @@ def print_counts(summary: Mapping[str, Any]) -> None:
     rows.append(("all", "", *(str(totals[name] or "") for name in columns[2:])))
     widths = [max(len(row[index]) for row in [columns, *rows]) for index in range(len(columns))]
     for row in [columns, *rows]:
-        text = [cell.ljust(width) if index < 2 else cell.rjust(width) for index, (cell, width) in enumerate(zip(row, widths, strict=True))]
+        text = [
+            cell.ljust(width) if index < 2 else cell.rjust(width)
+            for index, (cell, width) in enumerate(zip(row, widths, strict=True))
+        ]
         print("  ".join(text).rstrip())
     for failure in summary["failures"][:20]:
         print(f"{failure['part']} {failure['key']}: {failure['verdict']}: {failure['note']}")

@@ -219,5 +219,7 @@ def judged(case: Case, least: Fraction, outcome: Outcome) -> tuple[Verdict, str]
     if outcome.status == "optimal":
         return ("right", "") if true else ("wrong", f"optimal at {float(exact)!r}, but the optimum is {float(least)!r}")
     if outcome.status == "claimed":
-        return ("claimed", "") if true else ("claimed wrong", f"claimed {float(exact)!r}, the optimum is {float(least)!r}")
+        return (
+            ("claimed", "") if true else ("claimed wrong", f"claimed {float(exact)!r}, the optimum is {float(least)!r}")
+        )
     return "open", f"{outcome.status}, {float(exact)!r}"
