@@ -255,7 +255,8 @@ HOSTILE: Sequence[HostileMethod] = (
                 os.set_blocking(number, True)
         """,
         forges_answers="""
-            answer = {"home": homes(instance), "bound": 0.0, "status": "optimal", "trace": [], "facts": {}, "seconds": 0.0}
+            answer = {"home": homes(instance), "bound": 0.0, "status": "optimal", "trace": [], "facts": {}}
+            answer |= {"seconds": 0.0, "cpu": 0.0, "peak": 0}
             for number in sockets():
                 for line in (["ready", 0.0], ["result", answer], ["result", answer]):
                     try: os.write(number, json.dumps(line).encode() + b"\\n")
@@ -302,7 +303,8 @@ HOSTILE: Sequence[HostileMethod] = (
         """,
         odd_facts="""
             from relocbench import Solution
-            return Solution(np.array(homes(instance), np.int32), facts={"x": math.nan, "y\\n": 1e400}, trace=((0.0, 1.0, math.inf),))
+            odd = {"facts": {"x": math.nan, "y\\n": 1e400}, "trace": ((0.0, 1.0, math.inf),)}
+            return Solution(np.array(homes(instance), np.int32), **odd)
         """,
         floods_progress="""
             if on_progress is not None:

@@ -155,6 +155,11 @@ def _scale_loads(case: Case, factor: float) -> None:
         case["servers"][name] = [factor * value for value in case["servers"][name]]
 
 
+def _everything(case: Case, rng: random.Random) -> None:
+    _scale_delays(case, _power(rng, -9, 9))
+    _scale_loads(case, _power(rng, -9, 9))
+
+
 def _scale_some_delays(case: Case, rng: random.Random, factor: float) -> None:
     delays = Delays(case)
     for name, exact in (("client_server_delay", delays.client), ("server_server_delay", delays.server)):
@@ -208,10 +213,7 @@ MAGNITUDES: dict[str, Callable[[Case, random.Random], None]] = {
     "all delays small": lambda case, rng: _scale_delays(case, _power(rng, -9, -1)),
     "all loads large": lambda case, rng: _scale_loads(case, _power(rng, 1, 9)),
     "all loads small": lambda case, rng: _scale_loads(case, _power(rng, -9, -1)),
-    "everything scaled": lambda case, rng: (
-        _scale_delays(case, _power(rng, -9, 9)),
-        _scale_loads(case, _power(rng, -9, 9)),
-    )[0],
+    "everything scaled": _everything,
     "some delays large": lambda case, rng: _scale_some_delays(case, rng, _power(rng, 1, 12)),
     "some delays small": lambda case, rng: _scale_some_delays(case, rng, _power(rng, -12, -1)),
     "some spools large": lambda case, rng: _scale_some_spools(case, rng, _power(rng, 1, 12)),

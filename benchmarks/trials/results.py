@@ -13,7 +13,7 @@ from typing import Any, Literal
 # right: the answer is right, or wrong input is refused as it must be.
 # open: a run ended at its limit, and what it reported is right.
 # refused: a method refused the instance with a reason.
-# claimed, claimed wrong: a method claims an optimum that its tolerances do not support, and this claim is true or false.
+# claimed, claimed wrong: a method claims an optimum that its tolerances do not support; the claim is true or false.
 # wrong: a false answer, a false bound, or another promise that does not hold.
 # crashed: an error that is no refusal, or a dead process.
 # hung: it did not end within its limits.
