@@ -18,6 +18,8 @@ MARK = "RELOCBENCH_CAMPAIGN_COMMAND"
 AFTERMATH_SECONDS = 3.0
 # The longest output that is kept, in bytes.
 MOST_OUTPUT = 1 << 20
+# A shell that runs its arguments as a program and exits as the program did.
+SHIELD = ("sh", "-c", '"$@"; exit $?', "sh")
 RELOCBENCH = (sys.executable, "-m", "relocbench")
 
 
@@ -60,6 +62,7 @@ def run_command(
     folder: Path,
     seconds: float,
     interfere: Callable[[int], None] | None = None,
+    shielded: bool = False,
 ) -> Finished:
     """Run a program in a session of its own, without input, and find what it leaves behind.
 
@@ -73,6 +76,8 @@ def run_command(
         After this time it is killed.
     interfere
         Called with the number of the process when it has started.
+    shielded
+        Whether a shell stands between this process and the program, because the program may kill its parent.
 
     Returns
     -------
@@ -84,7 +89,7 @@ def run_command(
     hung = False
     with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
         process = subprocess.Popen(
-            arguments,
+            [*SHIELD, *arguments] if shielded else arguments,
             cwd=folder,
             stdin=subprocess.PIPE,  # never written to and never closed: whoever reads it waits for ever
             stdout=out,
@@ -111,7 +116,9 @@ def run_command(
             stream.seek(0)
             texts.append(stream.read(MOST_OUTPUT).decode(errors="replace"))
         printed = os.fstat(out.fileno()).st_size + os.fstat(err.fileno()).st_size
-    return Finished(process.returncode, texts[0], texts[1], printed, hung, () if hung else left, elapsed)
+    # A shell reports a program that was ended by signal n as the exit code 128 + n.
+    code = 128 - process.returncode if shielded and process.returncode > 128 else process.returncode
+    return Finished(code, texts[0], texts[1], printed, hung, () if hung else left, elapsed)
 
 
 def _left_behind(mark: str) -> tuple[str, ...]:

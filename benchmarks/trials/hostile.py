@@ -144,7 +144,8 @@ def _try(command: str, methods: Sequence[HostileMethod]) -> tuple[Verdict, str, 
         scene = Scene(folder, methods)
         prepare, runs, judge = COMMANDS[command]
         count = runs * (len(methods) + 1)
-        done = run_command(prepare(scene), folder, STARTUP + count * (TIME_LIMIT + OVERTIME + 4.0))
+        limit = STARTUP + count * (TIME_LIMIT + OVERTIME + 4.0)
+        done = run_command(prepare(scene), folder, limit, shielded=True)
         verdict, note = _judged(scene, done, judge)
         files = {path.name: path.read_bytes() for path in folder.glob("*.py")}
         return verdict, note, files | {"stderr.txt": done.err.encode(), "stdout.txt": done.out.encode()}
