@@ -18,8 +18,8 @@ MARK = "RELOCBENCH_CAMPAIGN_COMMAND"
 AFTERMATH_SECONDS = 3.0
 # The longest output that is kept, in bytes.
 MOST_OUTPUT = 1 << 20
-# A shell that runs its arguments as a program and exits as the program did.
-SHIELD = ("sh", "-c", '"$@"; exit $?', "sh")
+# A shell that runs its arguments as a program, at most 3 GiB of memory each process, and exits as the program did.
+SHIELD = ("sh", "-c", 'ulimit -d 3145728; "$@"; exit $?', "sh")
 RELOCBENCH = (sys.executable, "-m", "relocbench")
 
 
@@ -77,7 +77,8 @@ def run_command(
     interfere
         Called with the number of the process when it has started.
     shielded
-        Whether a shell stands between this process and the program, because the program may kill its parent.
+        Whether a shell stands between this process and the program, because the program may kill its parent or
+        allocate without end.
 
     Returns
     -------

@@ -1,4 +1,4 @@
-"""Kills: signals at random moments of every command that writes files.
+"""Kills: signals at random moments of every command that writes files, and two such commands at once.
 
 Afterwards every file must be whole, and no process may be left. The same command, run again, must end with the same
 results as a run that nobody disturbed, and leave no temporary file.
@@ -26,12 +26,14 @@ from benchmarks.trials.commands import RELOCBENCH, Finished, run_command
 from benchmarks.trials.hostile_methods import GOOD
 from benchmarks.trials.parallel import results_of
 from benchmarks.trials.results import Plan, Result, Verdict
+from benchmarks.trials.together import KINDS as TOGETHER
+from benchmarks.trials.together import try_together, write_weak_library
 from relocbench.formulations.certificates.verification import verify
 from relocbench.instances.instance_source import read_instance
 from relocbench.instances.library.library import Library
 
 NAME = "kills"
-QUICK, LONG = 7, 210
+QUICK, LONG = 9, 270
 # Seconds after which a command has hung.
 SECONDS = 180.0
 SIGNALS = (signal.SIGKILL, signal.SIGTERM, signal.SIGINT)
@@ -77,7 +79,7 @@ def run(plan: Plan, finished: frozenset[str]) -> Iterator[Result]:
     Result
         The results.
     """
-    names = list(SCENARIOS)
+    names = [*SCENARIOS, *TOGETHER]
     keys = [f"{names[n % len(names)]} {n // len(names)}" for n in range(plan.number(QUICK, LONG))]
     keys = [key for key in (plan.only or keys) if key not in finished]
     by_name: dict[str, list[str]] = {}
@@ -88,6 +90,11 @@ def run(plan: Plan, finished: frozenset[str]) -> Iterator[Result]:
 
 def _run_group(seed: int, keys: list[str]) -> Iterator[Result]:
     name = keys[0].rpartition(" ")[0]
+    if name in TOGETHER:
+        for key in keys:
+            with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as place:
+                yield Result(NAME, name, key, *try_together(name, Path(place), SECONDS))
+        return
     scenario = SCENARIOS[name]
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as place:
         undisturbed = Path(place, "undisturbed")
@@ -211,38 +218,6 @@ def _write_method(folder: Path) -> None:
     (folder / "baseline.json").write_text('{"format": "relocbench-baseline/1", "methods": []}', encoding="utf-8")
 
 
-def _write_library(folder: Path) -> None:
-    """Write a library with one weak entry, and a certificate that improves it."""
-    library = Library()
-    source = library.instance_path(ENTRY).parent
-    target = folder / "library"
-    target.mkdir()
-    shutil.copy(library.instance_path(ENTRY), target)
-    index = json.loads((source / "index.json").read_text(encoding="utf-8"))
-    index["entries"] = [entry for entry in index["entries"] if entry["name"] == ENTRY]
-    content = json.loads(gzip.decompress(library.certificate_path(ENTRY).read_bytes()))
-    (folder / "better.json").write_text(json.dumps(content), encoding="utf-8")
-    # A proof of a claim is also a proof of every lower claim.
-    content["claim"] = content["claim"] * 9 // 10
-    certificate = target / library.certificate_path(ENTRY).name
-    certificate.write_bytes(gzip.compress(json.dumps(content).encode(), mtime=0))
-    bound = content["claim"] / 2 ** content["bits"]
-    (entry,) = index["entries"]
-    entry |= {
-        "bound": bound,
-        "exact_bound": _ratio(content["claim"], 2 ** content["bits"]),
-        "gap": 1 - bound / entry["objective"],
-        "status": "feasible",
-    }
-    (target / "index.json").write_text(json.dumps(index), encoding="utf-8")
-
-
-def _ratio(numerator: int, denominator: int) -> str:
-    while numerator % 2 == 0 and denominator > 1:
-        numerator, denominator = numerator // 2, denominator // 2
-    return f"{numerator}/{denominator}"
-
-
 def _rows(place: str, folder: Path) -> Any:
     rows = [row for path in sorted((folder / place).glob("*.parquet")) for row in pq.read_table(path).to_pylist()]
     kept = [tuple(json.dumps(row[name]) for name in COLUMNS) for row in rows if row["selector"] != "bound"]
@@ -285,7 +260,7 @@ SCENARIOS = {
         functools.partial(_rows, "bench"),
     ),
     "library improve": Scenario(
-        ("library", "improve", ENTRY, "better.json", "--directory", "library"), _write_library, _library, (0, 1)
+        ("library", "improve", ENTRY, f"{ENTRY}.json", "--directory", "library"), write_weak_library, _library, (0, 1)
     ),
     "update-baseline": Scenario(
         (

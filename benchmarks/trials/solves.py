@@ -23,7 +23,7 @@ from relocbench.runs.outcome import Outcome
 from relocbench.runs.selectors import parse_selector
 
 NAME = "solves"
-QUICK, LONG = 150, 10_000
+QUICK, LONG = 120, 10_000
 # By this much, relative, a cost or a bound may exceed the true optimum.
 TOLERANCE = Fraction(1, 10**6)
 # By this much, relative, a reported cost may differ from the exact cost of the homes.
@@ -34,6 +34,38 @@ TIME_LIMIT = 10.0
 GROUP = 40
 # An instance is solved by this many selectors before the next one takes its place.
 SELECTORS_PER_INSTANCE = 4
+
+# Trials of seed 0 that failed once. The quick form repeats them.
+REMEMBERED = (
+    "milp-basic 218",
+    "milp-basic 839",
+    "milp-basic[relax=true] 662",
+    "milp-basic[relax=true] 800",
+    "milp-basic[relax=true] 995",
+    "milp-strong 800",
+    "milp-strong[solver=cbc] 479",
+    "milp-strong[solver=scip] 186",
+    "milp-strong[condition=together] 479",
+    "milp-strong[condition=together] 899",
+    "milp-strong[presolve=false] 186",
+    "milp-strong[presolve=false] 807",
+    "pyomo-direct 227",
+    "pyomo-direct 572",
+    "pyomo-direct[presolve=false] 227",
+    "pyomo-direct[presolve=false] 486",
+    "pyomo-direct[presolve=false] 572",
+    "pyomo-gdp 227",
+    "pyomo-gdp 923",
+    "pyomo-gdp[transform=hull] 222",
+    "pyomo-gdp[transform=hull] 233",
+    "cpsat 797",
+    "cpsat[conditioned=false] 827",
+    "bound 51",
+    "bound 126",
+    "bound 511",
+    "bound 574",
+    "cfn 51",
+)
 
 
 @dataclass(frozen=True)
@@ -97,11 +129,14 @@ def run(plan: Plan, finished: frozenset[str]) -> Iterator[Result]:
         The results.
     """
     known = selectors()
+    remembered = [Trial(*_parsed(key)) for key in REMEMBERED]
     every = [Trial(known[n % len(known)], n // SELECTORS_PER_INSTANCE) for n in range(plan.number(QUICK, LONG))]
+    if plan.seed == 0:
+        every += [trial for trial in remembered if trial.selector in known]
     if plan.only:
         every = [Trial(*_parsed(key)) for key in plan.only]
     by_selector: dict[str, list[Trial]] = {}
-    for trial in every:
+    for trial in dict.fromkeys(every):
         if trial.key not in finished:
             by_selector.setdefault(trial.selector, []).append(trial)
     groups = [part[start : start + GROUP] for part in by_selector.values() for start in range(0, len(part), GROUP)]
@@ -118,7 +153,7 @@ def _run_group(plan: Plan, group: list[Trial]) -> Iterator[Result]:
     with Worker(stop=plan.stop) as worker:
         for trial in group:
             problem = problem_of(plan.seed, trial.number)
-            kind = f"{trial.selector}"
+            kind = trial.selector
             files = {"instance.json": problem.text.encode()}
             command = f"relocbench solve instance.json --method '{trial.selector}' --time-limit {TIME_LIMIT:g}"
             if isinstance(problem.instance, InputError):
