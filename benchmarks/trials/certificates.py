@@ -160,11 +160,12 @@ def _compared(case: Case, content: bytes, exact: Fraction, bound: Fraction) -> t
         second: Any = importlib.import_module(SECOND_VERIFIER)
     except ModuleNotFoundError:
         return "right", ""
-    proved, reason, objective, claim = second.verify(case, json.loads(content))
-    if not proved:
-        return "wrong", f"the second verifier does not accept it: {reason}"
-    if (objective, claim) != (exact, bound):
-        return "wrong", f"the second verifier finds the cost {_text(objective)} and the bound {_text(claim)}"
+    try:
+        found = second.verify(case, json.loads(content))
+    except second.Rejected as error:
+        return "wrong", f"the second verifier does not accept it: {error}"
+    if found != (exact, bound):
+        return "wrong", f"the second verifier finds the cost and the bound {', '.join(map(_text, found))}"
     return "right", ""
 
 
