@@ -170,7 +170,13 @@ def _judged(scene: Scene, done: Finished, judge: Callable[[Scene, Finished], Non
     if done.code == 2:
         lines = done.err.strip().splitlines()
         return ("right", "") if len(lines) == 1 else ("wrong", f"exit code 2 with {len(lines)} lines: {done.last_line}")
-    judge(scene, done)
+    try:
+        judge(scene, done)
+    except (ValueError, KeyError, TypeError, OSError) as error:
+        return (
+            "wrong",
+            f"the answer of the command cannot be read ({type(error).__name__}: {error}): {done.out[:100]!r}",
+        )
     return ("wrong", "; ".join(scene.problems)) if scene.problems else ("right", "")
 
 

@@ -319,7 +319,7 @@ HOSTILE: Sequence[HostileMethod] = (
         replaces_evaluator="""
             answer = homes(instance)
             for module in list(sys.modules.values()):
-                for name in ("evaluate", "evaluate_exact", "checked_home"):
+                for name in ("evaluate", "evaluate_exact"):
                     if name in getattr(module, "__dict__", {}):
                         original = getattr(module, name)
                         def cheap(problem, home, original=original):

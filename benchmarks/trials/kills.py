@@ -143,6 +143,7 @@ def _try(
         return problem[0], f"{where}: {problem[1]}"
     if damage := _damaged(folder, before):
         return "wrong", f"{where}: {damage}"
+    _make_temporary_files_old(folder)
     again = run_command(command, folder, SECONDS)
     problem = _problem(again)
     if problem:
@@ -176,6 +177,13 @@ def _wait_for_file(folder: Path, seconds: float) -> None:
             if any(path.suffix == ".part" and path.name not in known for path in folder.rglob("*.part")):
                 return
         time.sleep(0.0005)
+
+
+def _make_temporary_files_old(folder: Path) -> None:
+    """Make temporary files an hour old, because a command may leave alone what another one has just begun to write."""
+    for path in folder.rglob("*.part"):
+        before = time.time() - 3600.0
+        os.utime(path, (before, before))
 
 
 def _files(folder: Path) -> set[str]:

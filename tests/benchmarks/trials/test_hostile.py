@@ -98,6 +98,12 @@ def test_a_well_behaved_method_must_not_fail(tmp_path):
     assert "the well-behaved method failed" in note
 
 
+def test_an_answer_that_cannot_be_read_is_wrong(tmp_path):
+    for out in ("", "{}", "no JSON"):
+        verdict, note = judged("check", tmp_path, [ANSWERING], finished(code=1, out=out))
+        assert (verdict, "cannot be read" in note) == ("wrong", True)
+
+
 def test_a_program_that_dies_with_the_method_is_found(tmp_path):
     lines = "\n".join([json.dumps(["good.py:method", [], None])])
     verdict, note = judged("python-check", tmp_path, [ANSWERING], finished(out=lines))

@@ -53,3 +53,17 @@ def test_what_must_hold_after_a_signal(tmp_path, monkeypatch, source, verdict, p
     monkeypatch.setattr(kills, "SIGNALS", (signal.SIGCONT,))
     found, note = kills._try(scenario(source), tmp_path, ("[1]", {"a.json"}), 0.5, random.Random(0))
     assert (found, problem in note) == (verdict, True)
+
+
+def test_a_next_run_may_remove_only_old_temporary_files(tmp_path, monkeypatch):
+    source = (
+        "import os, pathlib, time\n"
+        "for path in pathlib.Path('.').glob('*.part'):\n"
+        "    if time.time() - path.stat().st_mtime > 60: path.unlink()\n"
+        "if not os.path.exists('begun'): open('.a.part', 'w').close()\n"
+        "open('begun', 'w').close()\n" + WRITES
+    )
+    monkeypatch.setattr(kills, "RELOCBENCH", (sys.executable, "-c"))
+    monkeypatch.setattr(kills, "SIGNALS", (signal.SIGCONT,))
+    expected = "[1]", {"a.json", "begun"}
+    assert kills._try(scenario(source), tmp_path, expected, 0.5, random.Random(0)) == ("right", "")
