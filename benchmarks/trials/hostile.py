@@ -262,7 +262,7 @@ def _judge_solve(scene: Scene, done: Finished) -> None:
             scene.problems.append("the solution file calls homes optimal that are not, because the method says so")
 
 
-def _rows_of(scene: Scene, folder: str, seeds: int) -> None:
+def _rows_of(scene: Scene, folder: str) -> None:
     rows, problems = read(scene.folder / folder)
     scene.problems += problems
     found: dict[tuple[str, str], list[Row]] = {}
@@ -271,8 +271,8 @@ def _rows_of(scene: Scene, folder: str, seeds: int) -> None:
     for method, selector in zip((GOOD, *scene.methods), scene.names, strict=True):
         for entry in ENTRIES:
             own = found.get((selector, entry), [])
-            if len(own) != seeds:
-                scene.problems.append(f"{len(own)} rows of {selector} on {entry}, expected {seeds}")
+            if len(own) != 1:
+                scene.problems.append(f"{len(own)} rows of {selector} on {entry}, expected 1")
             for row in own:
                 if row.objective is not None:
                     scene.reported(selector, entry, row.objective, "row")
@@ -291,24 +291,24 @@ def _methods(scene: Scene) -> list[str]:
 def _bench(scene: Scene) -> list[str]:
     limits = ["--time-limit", str(TIME_LIMIT), "--memory-limit", str(MEMORY_LIMIT), "--out", "bench"]
     files = [f"{entry}.json" for entry in ENTRIES]
-    return [*RELOCBENCH, "bench", *files, *_methods(scene), "--seed", "0-1", *limits]
+    return [*RELOCBENCH, "bench", *files, *_methods(scene), "--seed", "0", *limits]
 
 
 def _judge_bench(scene: Scene, done: Finished) -> None:
-    _rows_of(scene, "bench", seeds=2)
+    _rows_of(scene, "bench")
 
 
 def _study(scene: Scene) -> list[str]:
     limits = ["--time-limit", str(TIME_LIMIT), "--memory-limit", str(MEMORY_LIMIT), "--reference-time", "1"]
     files = [f"{entry}.json" for entry in ENTRIES]
-    return [*RELOCBENCH, "study", *files, *_methods(scene), "--seed", "0-1", *limits, "--jobs", "1", "--out", "study"]
+    return [*RELOCBENCH, "study", *files, *_methods(scene), "--seed", "0", *limits, "--jobs", "1", "--out", "study"]
 
 
 def _judge_study(scene: Scene, done: Finished) -> None:
     if not (scene.folder / "study" / "runs").is_dir():
         scene.problems.append(f"no runs were stored: {done.last_line}")
         return
-    _rows_of(scene, "study/runs", seeds=2)
+    _rows_of(scene, "study/runs")
 
 
 def _show(scene: Scene) -> list[str]:
@@ -330,14 +330,14 @@ def _write_baseline(scene: Scene) -> None:
         {
             "name": entry,
             "instance": Library().read(entry).hash,
-            "costs": [float(expected_cost(entry))] * 2,
+            "costs": [float(expected_cost(entry))],
             "home": list(expected_homes(entry)),
         }
         for entry in ENTRIES
     ]
     record = {
         "method": scene.names[0],
-        "seeds": [0, 1],
+        "seeds": [0],
         "time_limit": TIME_LIMIT,
         "pattern": PATTERN,
         "library": Library().version,
@@ -373,7 +373,7 @@ def _judge_verdict(scene: Scene, verdict: dict[str, Any]) -> None:
 
 
 def _update(scene: Scene) -> list[str]:
-    limits = ["--seed", "0-1", "--time-limit", str(TIME_LIMIT), "--memory-limit", str(MEMORY_LIMIT)]
+    limits = ["--seed", "0", "--time-limit", str(TIME_LIMIT), "--memory-limit", str(MEMORY_LIMIT)]
     where = ["--baseline", "new.json", "--instances", PATTERN]
     return [*RELOCBENCH, "check", *_methods(scene), "--update-baseline", *where, *limits]
 
@@ -454,7 +454,7 @@ def _spark(scene: Scene) -> list[str]:
 
 
 def _judge_spark(scene: Scene, done: Finished) -> None:
-    _rows_of(scene, "spark", seeds=1)
+    _rows_of(scene, "spark")
 
 
 Command = tuple[Callable[[Scene], list[str]], int, Callable[[Scene, Finished], None]]
@@ -462,10 +462,10 @@ Command = tuple[Callable[[Scene], list[str]], int, Callable[[Scene, Finished], N
 COMMANDS: dict[str, Command] = {
     "solve": (_solve, 1, _judge_solve),
     "python-solve": (functools.partial(_python, "solve"), 2, _judge_python),
-    "check": (_check, 4, _judge_check),
-    "update-baseline": (_update, 4, _judge_update),
-    "bench": (_bench, 4, _judge_bench),
-    "study": (_study, 8, _judge_study),
+    "check": (_check, 2, _judge_check),
+    "update-baseline": (_update, 2, _judge_update),
+    "bench": (_bench, 2, _judge_bench),
+    "study": (_study, 4, _judge_study),
     "show": (_show, 1, _judge_show),
     "python-study": (functools.partial(_python, "study"), 8, _judge_python),
     "python-check": (functools.partial(_python, "check"), 4, _judge_python),

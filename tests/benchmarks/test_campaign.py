@@ -12,7 +12,7 @@ from benchmarks.trials.results import Result
 @pytest.mark.slow
 @pytest.mark.parametrize("part", campaign.PARTS)
 def test_the_quick_form_finds_nothing_wrong(part, tmp_path, capsys):
-    code = campaign.main(["--quick", "--part", part, "--jobs", "1", "--out", str(tmp_path)])
+    code = campaign.main(["--quick", "--part", part, "--jobs", "2", "--out", str(tmp_path)])
     assert code == 0, capsys.readouterr().out
     summary = json.loads((tmp_path / "summary.json").read_text())
     assert summary["tried"] > 5
