@@ -21,6 +21,8 @@ MOST_OUTPUT = 1 << 20
 # A shell that runs its arguments as a program, at most 3 GiB of memory each process, and exits as the program did.
 SHIELD = ("sh", "-c", 'ulimit -d 3145728; "$@"; exit $?', "sh")
 RELOCBENCH = (sys.executable, "-m", "relocbench")
+# The marks of the commands that are running now.
+_running: set[str] = set()
 
 
 @dataclass(frozen=True)
@@ -86,6 +88,7 @@ def run_command(
         What became of it.
     """
     mark = uuid.uuid4().hex
+    _running.add(mark)
     begin = time.perf_counter()
     hung = False
     with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
@@ -110,6 +113,7 @@ def run_command(
                 process.wait()
             elapsed = time.perf_counter() - begin
             left = _left_behind(mark)
+            _running.discard(mark)
             if process.stdin is not None:
                 process.stdin.close()
         texts = []
@@ -120,6 +124,14 @@ def run_command(
     # A shell reports a program that was ended by signal n as the exit code 128 + n.
     code = 128 - process.returncode if shielded and process.returncode > 128 else process.returncode
     return Finished(code, texts[0], texts[1], printed, hung, () if hung else left, elapsed)
+
+
+def kill_running() -> None:
+    """Kill the processes of all commands that are running, because the campaign is interrupted."""
+    for mark in list(_running):
+        for pid in _marked(mark):
+            with contextlib.suppress(OSError):
+                os.kill(pid, signal.SIGKILL)
 
 
 def _left_behind(mark: str) -> tuple[str, ...]:

@@ -5,6 +5,7 @@ import threading
 from collections.abc import Callable, Iterable, Iterator
 from typing import TypeVar
 
+from benchmarks.trials.commands import kill_running
 from benchmarks.trials.results import Result
 
 Group = TypeVar("Group")
@@ -70,8 +71,8 @@ def results_of(
             else:
                 yield result
     finally:
-        stop_early = running > 0
-        if stop_early:
+        if running:
             stop.set()
+            kill_running()
             for thread in threads:
-                thread.join(timeout=30.0)
+                thread.join(timeout=10.0)

@@ -3,11 +3,11 @@ import json
 
 import pytest
 
-from benchmarks.trials import hostile
+from benchmarks.trials import hostile, hostile_commands
 from benchmarks.trials.commands import Finished
-from benchmarks.trials.hostile import COMMANDS, ENTRIES, Scene, expected_cost, expected_homes
-from benchmarks.trials.hostile_methods import GOOD, HOSTILE, NOISE, HostileMethod
-from benchmarks.trials.rational_cost import least_cost
+from benchmarks.trials.hostile_commands import COMMANDS, ENTRIES, Scene, case_of, expected_cost, expected_homes
+from benchmarks.trials.hostile_methods import HOSTILE, NOISE, HostileMethod
+from benchmarks.trials.rational_cost import cost, least_cost
 
 ANSWERING, FAILING = HostileMethod("answering"), HostileMethod("failing", may_answer=False)
 
@@ -32,10 +32,10 @@ def test_every_hostile_method_is_a_program_with_a_name_of_its_own():
 def test_homes_of_the_first_instance_are_valid_but_have_another_cost_on_the_second():
     first, second = map(expected_homes, ENTRIES)
     assert len(first) == len(second)
-    assert max(first) < len(hostile.case_of(ENTRIES[1])["servers"]["x"])
-    assert hostile.cost(hostile.case_of(ENTRIES[1]), first) != expected_cost(ENTRIES[1])
+    assert max(first) < len(case_of(ENTRIES[1])["servers"]["x"])
+    assert cost(case_of(ENTRIES[1]), first) != expected_cost(ENTRIES[1])
     for entry in ENTRIES:
-        assert expected_cost(entry) > least_cost(hostile.case_of(entry))[0]
+        assert expected_cost(entry) > least_cost(case_of(entry))[0]
 
 
 @pytest.mark.parametrize(
@@ -69,8 +69,8 @@ def test_what_a_command_must_not_do(tmp_path, done, verdict, problem):
     ],
 )
 def test_a_solution_file_must_have_the_exact_cost(tmp_path, change, problem):
-    home, cost = list(expected_homes(ENTRIES[0])), float(expected_cost(ENTRIES[0]))
-    solution = {"home": home, "objective": cost, "status": "feasible"} | change
+    home, exact = list(expected_homes(ENTRIES[0])), float(expected_cost(ENTRIES[0]))
+    solution = {"home": home, "objective": exact, "status": "feasible"} | change
     (tmp_path / "sol.json").write_text(json.dumps(solution))
     verdict, note = judged("solve", tmp_path, [ANSWERING], finished())
     assert verdict == ("wrong" if problem else "right")
@@ -79,7 +79,7 @@ def test_a_solution_file_must_have_the_exact_cost(tmp_path, change, problem):
 
 def test_a_baseline_with_the_cost_of_another_instance_is_found(tmp_path):
     scene = Scene(tmp_path, [ANSWERING])
-    hostile._write_baseline(scene)
+    hostile_commands._write_baseline(scene)
     content = json.loads((tmp_path / "baseline.json").read_text())
     (tmp_path / "new.json").write_text(json.dumps(content))
     assert judged("update-baseline", tmp_path, [ANSWERING], finished()) == ("right", "")
@@ -116,4 +116,3 @@ def test_a_program_that_dies_with_the_method_is_found(tmp_path):
 def test_a_well_behaved_method_passes_every_command(command):
     verdict, note, _ = hostile._try(command, [HostileMethod("other")])
     assert (verdict, note) == ("right", "")
-    assert GOOD.may_answer
