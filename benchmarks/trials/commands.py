@@ -8,9 +8,10 @@ import sys
 import tempfile
 import time
 import uuid
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 
 # The environment variable that marks a command and all processes that it starts.
 MARK = "RELOCBENCH_CAMPAIGN_COMMAND"
@@ -65,6 +66,7 @@ def run_command(
     seconds: float,
     interfere: Callable[[int], None] | None = None,
     shielded: bool = False,
+    variables: Mapping[str, str] = MappingProxyType({}),
 ) -> Finished:
     """Run a program in a session of its own, without input, and find what it leaves behind.
 
@@ -81,6 +83,8 @@ def run_command(
     shielded
         Whether a shell stands between this process and the program, because the program may kill its parent or
         allocate without end.
+    variables
+        Further environment variables.
 
     Returns
     -------
@@ -98,7 +102,7 @@ def run_command(
             stdin=subprocess.PIPE,  # never written to and never closed: whoever reads it waits for ever
             stdout=out,
             stderr=err,
-            env=os.environ | {MARK: mark},
+            env=os.environ | dict(variables) | {MARK: mark},
             start_new_session=True,  # a method that kills the group of its parent must not reach the campaign
         )
         try:

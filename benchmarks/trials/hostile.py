@@ -19,6 +19,8 @@ from benchmarks.trials.results import Plan, Result, Verdict
 NAME = "hostile"
 # Seconds for starting a command and its processes on a busy machine.
 STARTUP = 40.0
+# Seconds that importing a method may take.
+IMPORT_LIMIT = 12
 # Methods that the quick form runs together in one command.
 TOGETHER = 8
 
@@ -85,8 +87,9 @@ def _try(command: str, methods: Sequence[HostileMethod]) -> tuple[Verdict, str, 
         scene = Scene(folder, methods)
         prepare, runs, judge = COMMANDS[command]
         count = runs * (len(methods) + 1)
-        limit = STARTUP + count * (TIME_LIMIT + OVERTIME + 4.0)
-        done = run_command(prepare(scene), folder, limit, shielded=True)
+        limit = STARTUP + count * (IMPORT_LIMIT + TIME_LIMIT + OVERTIME)
+        variables = {"RELOCBENCH_IMPORT_LIMIT": str(IMPORT_LIMIT)}
+        done = run_command(prepare(scene), folder, limit, shielded=True, variables=variables)
         verdict, note = _judged(scene, done, judge)
         files = {path.name: path.read_bytes() for path in folder.glob("*.py")}
         return verdict, note, files | {"stderr.txt": done.err.encode(), "stdout.txt": done.out.encode()}
