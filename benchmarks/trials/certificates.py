@@ -19,7 +19,7 @@ from benchmarks.trials.tampering import CERTIFY_SECONDS, KINDS, MOST_ASSIGNMENTS
 from relocbench.formulations.certificates.verification import verify
 
 NAME = "certificates"
-QUICK, LONG = 400, 20_000
+QUICK, LONG = 300, 20_000
 # Trials with certificates of the same instance.
 PER_INSTANCE = 50
 # Seconds of each trial.

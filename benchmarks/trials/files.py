@@ -24,7 +24,7 @@ from benchmarks.trials.results import Plan, Result, Verdict
 from benchmarks.trials.sandbox import Answer, Sandbox
 
 NAME = "files"
-QUICK, LONG = 400, 8_000
+QUICK, LONG = 300, 8_000
 # Trials that share one child process.
 GROUP = 100
 # The limits of one trial: seconds, and bytes by which the memory grows.
