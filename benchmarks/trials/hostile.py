@@ -21,6 +21,8 @@ NAME = "hostile"
 STARTUP = 40.0
 # Seconds that importing a method may take.
 IMPORT_LIMIT = 12
+# Commands at the same time for each job: most of them wait for a limit.
+PER_JOB = 2
 # Methods that the quick form runs together in one command.
 TOGETHER = 8
 
@@ -61,7 +63,7 @@ def run(plan: Plan, finished: frozenset[str]) -> Iterator[Result]:
         others = [method for method in methods if method not in alone]
         groups += [(command, [method]) for method in alone]
         groups += [(command, others[n : n + TOGETHER]) for n in range(0, len(others), TOGETHER)]
-    yield from results_of(groups, _run_group, plan.jobs, plan.stop)
+    yield from results_of(groups, _run_group, PER_JOB * plan.jobs, plan.stop)
 
 
 def _run_group(group: tuple[str, list[HostileMethod]]) -> Iterator[Result]:
