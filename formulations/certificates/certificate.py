@@ -23,11 +23,14 @@ from relocbench.instances.kernels.ragged import FloatArray, IntArray
 
 FORMAT = "relocbench-certificate/1"
 # The fields of the file.
-KNOWN = ("format", "instance", "home", "claim", "bits", "made", "proof")
-# The finest unit of a number is 2^-MOST_BITS.
-MOST_BITS = 200
-# All numbers of the file are below this.
-LARGEST_NUMBER = 1 << 200
+KNOWN = ("format", "instance", "home", "claim", "bits", "delay_cap", "cloud_cap", "made", "proof")
+# Units are from 2^-MOST_BITS to 2^MOST_BITS. The quotient of any two floats above 0 is within this range.
+MOST_BITS = 2200
+# All numbers of the file are below this in size.
+NUMBER_BITS = 200
+LARGEST_NUMBER = 1 << NUMBER_BITS
+# The powers of two that are floats.
+LEAST_CAP, LARGEST_CAP = -1074, 1023
 # The largest number of steps of a proof.
 MOST_STEPS = 100_000
 
@@ -35,6 +38,7 @@ MOST_STEPS = 100_000
 SHARE_UNITS = 1024
 # The fields of a dual step that are packed arrays, and all fields of a dual step.
 _ARRAYS = ("active", "messages", "shares")
+_CAPS = ("delay_cap", "cloud_cap")
 _DUAL = ("step", "bits", "multiplier_bits", "fix", "alpha", "beta", "hard", *_ARRAYS)
 
 
@@ -144,6 +148,10 @@ class Certificate:
         No assignment costs less than ``claim / 2^bits``.
     proof
         The steps.
+    delay_cap, cloud_cap
+        The proof is about the instance in which no ``dH`` and ``dS`` is above ``2^delay_cap``, and ``dC`` not above
+        ``2^cloud_cap``; larger delays are replaced by these. The cost increases with every delay, so a bound for that
+        instance holds for the given one. None means that nothing is replaced.
     made
         How the certificate was made: texts and numbers that are not part of the proof.
     """
@@ -153,12 +161,14 @@ class Certificate:
     claim: int
     bits: int
     proof: tuple[Step, ...]
+    delay_cap: int | None = None
+    cloud_cap: int | None = None
     made: Mapping[str, str | int | float] = field(default_factory=dict)
 
     @property
     def bound(self) -> Fraction:
         """The claim as a number."""
-        return Fraction(self.claim, 1 << self.bits)
+        return self.claim * Fraction(2) ** -self.bits
 
 
 def dual_step(
@@ -252,6 +262,7 @@ def write_certificate(certificate: Certificate, path: str | Path) -> None:
         "home": np.asarray(certificate.home).tolist(),
         "claim": certificate.claim,
         "bits": certificate.bits,
+        **{name: cap for name in _CAPS if (cap := getattr(certificate, name)) is not None},
         "made": dict(certificate.made),
     }
     lines = [f"{json.dumps(name)}: {json.dumps(value, allow_nan=False)}" for name, value in head.items()]
@@ -295,6 +306,7 @@ def read_certificate(path: str | Path) -> Certificate:
             home=home.astype(np.int32),
             claim=_integer(fields.value("claim"), "claim"),
             bits=_bits(fields, "bits"),
+            **{name: _cap(fields, name) for name in _CAPS if name in fields},
             proof=tuple(_step_from_json(step, f"proof[{index}]") for index, step in enumerate(steps)),
             made=_made(fields.value("made")) if "made" in fields else {},
         )
@@ -345,17 +357,60 @@ def _step_from_json(value: object, label: str) -> Step:
     )
 
 
+def check_bits(bits: int, label: str) -> None:
+    """Check a unit.
+
+    Parameters
+    ----------
+    bits
+        The unit is ``2^-bits``.
+    label
+        The name of the field in the error message.
+
+    Raises
+    ------
+    InputError
+        If the unit is out of range.
+    """
+    if not -MOST_BITS <= bits <= MOST_BITS:
+        raise InputError(label, f"expected a number from {-MOST_BITS} to {MOST_BITS}, got {shown(bits)}")
+
+
+def check_cap(cap: int, label: str) -> None:
+    """Check a cap on delays.
+
+    Parameters
+    ----------
+    cap
+        The cap is ``2^cap``.
+    label
+        The name of the field in the error message.
+
+    Raises
+    ------
+    InputError
+        If the power is not a float.
+    """
+    if type(cap) is not int or not LEAST_CAP <= cap <= LARGEST_CAP:
+        raise InputError(label, f"expected a number from {LEAST_CAP} to {LARGEST_CAP}, got {shown(cap)}")
+
+
 def _integer(value: object, label: str) -> int:
     if type(value) is not int or not -LARGEST_NUMBER < value < LARGEST_NUMBER:
-        raise InputError(label, f"expected a whole number of at most {MOST_BITS} bits, got {shown(value)}")
+        raise InputError(label, f"expected a whole number of at most {NUMBER_BITS} bits, got {shown(value)}")
     return value
 
 
 def _bits(fields: Fields, name: str) -> int:
     bits = _integer(fields.value(name), fields.label(name))
-    if not 0 <= bits <= MOST_BITS:
-        raise InputError(fields.label(name), f"expected a number from 0 to {MOST_BITS}, got {shown(bits)}")
+    check_bits(bits, fields.label(name))
     return bits
+
+
+def _cap(fields: Fields, name: str) -> int:
+    cap = _integer(fields.value(name), name)
+    check_cap(cap, name)
+    return cap
 
 
 def _multipliers(fields: Fields, name: str) -> tuple[int, ...]:

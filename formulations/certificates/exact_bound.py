@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from relocbench.formulations.certificates.certificate import LARGEST_NUMBER, MOST_BITS, Dual
+from relocbench.formulations.certificates.certificate import LARGEST_NUMBER, Dual, check_bits
 from relocbench.formulations.certificates.integer_problem import (
     BoolArray,
     IntegerArray,
@@ -26,8 +26,9 @@ from relocbench.instances.errors import InputError, shown
 ENTRIES = 1 << 15
 # Numbers of this many bits can be added and subtracted a few times within 64 bits.
 SAFE_BITS = 58
-# Costs are computed in units of 2^-FINE_BITS if 64 bits allow it, even if the units of the dual are coarser.
-FINE_BITS = 40
+# The unit of the computation is finer than that of the dual by this many bits, or by fewer if that avoids Python
+# integers.
+FINER_BITS = 24
 
 
 class DualBound:
@@ -52,6 +53,8 @@ class DualBound:
         self._check_shares()
         self.unit, most_bits = self._choose_unit()
         self.long = long or most_bits > SAFE_BITS
+        if self.long:
+            self._reserve(most_bits + THETA_BITS)
         self._dtype = np.dtype(object if self.long else np.int64)
         # A cost above all others, for pairs of homes that do not exist.
         self._infinite = 1 << max(most_bits, SAFE_BITS) + 3
@@ -72,14 +75,15 @@ class DualBound:
     @property
     def value(self) -> Fraction:
         """The bound as a rational number."""
-        return Fraction(self.total, 1 << self.unit)
+        return self.total * Fraction(2) ** -self.unit
 
     def _unpack(self, dual: Dual) -> None:
         """Read the arrays of the dual and check their sizes."""
         problem, servers = self._problem, self._problem.n_servers
         for name, bits in (("bits", dual.bits), ("multiplier_bits", dual.multiplier_bits)):
-            if not 0 <= bits <= MOST_BITS:
-                raise InputError(name, f"expected a number from 0 to {MOST_BITS}, got {shown(bits)}")
+            check_bits(bits, name)
+        self._entries = 0
+        self._reserve()
         active = unpacked(dual.active, (problem.n_clients, servers), "active")
         self._active = _zeros_and_ones(active, "active")
         self._hard = _zeros_and_ones(integer_array(_numbers(dual.hard, servers, "hard")), "hard")
@@ -88,10 +92,19 @@ class DualBound:
         self._beta = integer_array(_numbers(dual.beta, servers, "beta"))
         count = self._active.sum(axis=1)[problem.first]
         self._message_start = np.cumsum(count) - count
-        self._messages = unpacked(dual.messages, (int(count.sum()),), "messages")
+        messages, shares = int(count.sum()), int(self._active.sum(axis=1)[problem.publisher_client].sum())
+        self._entries = messages + shares
+        self._reserve()
+        self._messages = unpacked(dual.messages, (messages,), "messages")
         entry, self._share_server = np.nonzero(self._active[problem.publisher_client])
         self._share_client, self._share_topic = problem.publisher_client[entry], problem.publisher_topic[entry]
-        self._shares = unpacked(dual.shares, (len(entry),), "shares")
+        self._shares = unpacked(dual.shares, (shares,), "shares")
+
+    def _reserve(self, number_bits: int = 0) -> None:
+        """Check that the budget allows the memory for the dual's arrays before they are allocated."""
+        size = self._problem.size
+        used = size.problem_bytes + self._problem.region_memory
+        self._problem.budget.check_memory(used + size.dual_bytes(self._entries, number_bits))
 
     def _check_shares(self) -> None:
         """Check that shares are from 0 on and sum to at most the price of their topic: ``Σ_m λ[m,n,l] ≤ α_l·u_n``."""
@@ -114,16 +127,18 @@ class DualBound:
         pair = sum(power(weight.bits + problem.between.bits) for weight in problem.edge_weights)
         given = max(int(self._messages.max(initial=0)), -int(self._messages.min(initial=0)))
         price = self._priced(max(self._alpha + self._beta) * max(problem.demand), bits, upwards=True)
-        detour = math.ceil(problem.detour * int(problem.publications.max()) * (1 << bits))
+        detour = math.ceil(problem.detour * int(problem.publications.max()) * Fraction(2) ** bits)
         spread = problem.degree * power(problem.sent.bits + problem.between.bits)
         unary = power(problem.weight.bits + problem.distance.bits) + 2 * price + detour + spread
         most_bits = (2 * (unary + (problem.degree + 4) * (3 * pair + given))).bit_length()
-        finer = max(0, min(FINE_BITS - bits, SAFE_BITS - most_bits))
+        room = SAFE_BITS - most_bits
+        finer = min(FINER_BITS, room) if room >= 0 else FINER_BITS
         return bits + finer, most_bits + finer
 
     def _priced(self, load: Any, unit: int, upwards: bool = False) -> Any:
         """Convert products of multiplier and load (Python integers) to units of ``2^-unit``, rounded."""
-        return -((-load << unit) >> self._price_bits) if upwards else (load << unit) >> self._price_bits
+        by = unit - self._price_bits
+        return -_shifted(-load, by) if upwards else _shifted(load, by)
 
     def _charges(self) -> tuple[IntegerArray, int]:
         """Return the charge of each home (``M×L``) for capacity and delegation, and the constant of the bound."""
@@ -135,13 +150,15 @@ class DualBound:
         local += self._priced(problem.demand[:, None] * self._beta[None, :], unit)
         constant = 0
         for l in range(problem.n_servers):
+            problem.budget.check_time()
             if self._hard[l] and not least[l]:
                 raise InputError("hard", f"expected 0 for server {l}, whose θ may be 0")
             opened = region.open[:, l]
             constant += self._priced(self._alpha[l] * sum(problem.spool[opened]), unit)
             price = self._alpha[l] * problem.storage_capacity[l] + self._beta[l] * problem.compute_capacity[l]
             theta = least[l] if self._hard[l] else ONE
-            constant += (-price << THETA_BITS + unit) // (theta << self._price_bits)
+            by = THETA_BITS + unit - self._price_bits
+            constant += (-price << max(by, 0)) // (theta << max(-by, 0))
             if least[l] == ONE:
                 continue
             remote = self._delegation_cost(l)
@@ -164,10 +181,10 @@ class DualBound:
         np.add.at(
             saved, problem.sender, self._product(problem.sent, rounded_delays(farthest, True)[problem.receiver], -1)
         )
-        above, below = problem.detour.numerator << self.unit, problem.detour.denominator
-        cost: IntegerArray = integer_array([above * f // below for f in problem.publications.tolist()]) - saved.astype(
-            object
-        )
+        detour = problem.detour * Fraction(2) ** self.unit
+        above, below = detour.numerator, detour.denominator
+        delegated = integer_array([above * f // below for f in problem.publications.tolist()])
+        cost: IntegerArray = delegated - saved.astype(object)
         return cost
 
     def _product(self, one: Rounded, other: Rounded, sign: int = 1) -> IntegerArray:
@@ -199,6 +216,7 @@ class DualBound:
             end = int(np.searchsorted(rows, rows[begin], side="right"))
             most = max(1, ENTRIES // int(rows[begin] * columns[begin:end].max()))
             end = min(end, begin + most)
+            problem.budget.check_time()
             yield self._order[begin:end]
             begin = end
 
@@ -268,7 +286,7 @@ class DualBound:
             The homes (``M×L``).
         """
         problem, allowed = self._problem, self._region.allowed
-        missing = -((-claim.numerator << self.unit) // claim.denominator) - self.total
+        missing = math.ceil(claim * Fraction(2) ** self.unit) - self.total
         if missing <= 0:
             return allowed.copy()
         # Larger numbers than the missing value have the same effect; cut off there, the sums do not overflow.
@@ -310,6 +328,11 @@ def apply_dual(problem: IntegerProblem, region: Region, dual: Dual, claim: Fract
     if not dual.fix:
         return bound.value, region
     return bound.value, propagated(problem, restricted(problem, region, ~bound.forbidden(claim)))
+
+
+def _shifted(values: Any, by: int) -> Any:
+    """Return ``⌊values·2^by⌋`` of Python integers."""
+    return values << by if by >= 0 else values >> -by
 
 
 def _sums(shape: tuple[int, ...], place: tuple[Int64Array, ...], values: Int64Array) -> IntegerArray:

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from relocbench.formulations.certificates.budget import Budget, Size
 from relocbench.formulations.certificates.packed_arrays import Int64Array
 from relocbench.instances.errors import InputError
 from relocbench.instances.instance import Instance
@@ -222,6 +223,10 @@ class IntegerProblem:
     ----------
     instance
         The instance. :class:`instances.errors.InputError` is raised if it is too large for the verifier.
+    delay_cap, cloud_cap
+        Every ``dH`` and ``dS`` above ``2^delay_cap``, and ``dC`` above ``2^cloud_cap``, is replaced by that.
+    budget
+        The limits of the verification.
 
     Attributes
     ----------
@@ -235,7 +240,7 @@ class IntegerProblem:
     weight, distance, between
         ``w`` (``M``), ``dH`` (``M×L``) and ``dS`` (``L×L``), rounded down.
     server_delay
-        ``dS`` without rounding.
+        ``dS`` without rounding, capped.
     first, second
         The edges: pairs of clients ``i < j`` of which at least one sends to the other, in lexicographic order.
     edge_weights
@@ -248,14 +253,21 @@ class IntegerProblem:
         ``2·dC``.
     """
 
-    def __init__(self, instance: Instance) -> None:
+    def __init__(
+        self,
+        instance: Instance,
+        delay_cap: int | None = None,
+        cloud_cap: int | None = None,
+        budget: Budget | None = None,
+    ) -> None:
         self.instance = instance
+        self.budget = Budget() if budget is None else budget
         self.n_clients, self.n_servers, self.n_topics = instance.n_clients, instance.n_servers, instance.n_topics
         publishing, subscribing = instance.publishers, instance.subscribers
-        pairs = sum(int(p) * int(s) for p, s in zip(publishing.sizes, subscribing.sizes, strict=True))
-        if len(publishing.item) > MOST_PUBLICATIONS or pairs > MOST_PAIRS:
-            raise InputError("", f"expected at most {MOST_PAIRS} pairs of publisher and subscriber, got {pairs}")
-
+        self.size = check_size(instance)
+        # The bytes of all open regions.
+        self.region_memory = 3 * self.size.region_bytes
+        self.budget.check_memory(self.size.problem_bytes + self.region_memory)
         spool = np.where(publishing.sizes > 0, instance.spool, 0.0)
         (self.storage_capacity, self.compute_capacity, self.spool), self.load_bits = exact_integers(
             instance.storage_capacity, instance.compute_capacity, spool
@@ -272,11 +284,11 @@ class IntegerProblem:
         self._publisher_spool = spools.astype(np.int64) if sum(spools) < 1 << 62 else spools
         self.demand = self.topic_sums(np.ones(self.n_topics, np.bool_))
 
-        self.detour = 2 * Fraction(instance.cloud_delay)
-        self.server_delay = server_delay(instance)
+        self.detour = 2 * Fraction(float(_capped(instance.cloud_delay, cloud_cap)))
+        self.server_delay = _capped(server_delay(instance), delay_cap)
         self.between = rounded_delays(self.server_delay)
         every = np.arange(self.n_clients)[:, None], np.arange(self.n_servers)[None, :]
-        self.distance = rounded_delays(client_delay(instance, *every))
+        self.distance = rounded_delays(_capped(client_delay(instance, *every), delay_cap))
         self._compute_weights(publishing, subscribing)
 
     def _compute_weights(self, publishing: Ragged, subscribing: Ragged) -> None:
@@ -285,6 +297,7 @@ class IntegerProblem:
         publications, received = np.zeros(clients, np.int64), np.zeros(clients, np.int64)
         keys, values = [np.empty(0, np.int64)], [np.empty(0, np.int64)]
         for publishers, subscribers in zip(publishing, subscribing, strict=True):
+            self.budget.check_time()
             sender, receiver = publishers.astype(np.int64), subscribers.astype(np.int64)
             receivers = len(receiver) - np.isin(sender, receiver)
             sender, receivers = sender[receivers > 0], receivers[receivers > 0]
@@ -359,6 +372,39 @@ class IntegerProblem:
             spool = np.where(counted[self.publisher_topic], self._publisher_spool, 0)
             total[self._publishing] = np.add.reduceat(spool, self._client_start).astype(object)
         return total
+
+
+def check_size(instance: Instance) -> Size:
+    """Check that an instance is not too large for the verifier.
+
+    Parameters
+    ----------
+    instance
+        The instance.
+
+    Returns
+    -------
+    Size
+        Its size.
+
+    Raises
+    ------
+    InputError
+        If it has too many publications or pairs.
+    """
+    publications = len(instance.publishers.item)
+    if publications > MOST_PUBLICATIONS:
+        problem = f"expected at most {MOST_PUBLICATIONS} pairs of topic and publisher, got {publications}"
+        raise InputError("topics", f"{problem}; the verifier accepts no larger instance")
+    pairs = int((instance.publishers.sizes.astype(np.int64) * instance.subscribers.sizes.astype(np.int64)).sum())
+    if pairs > MOST_PAIRS:
+        problem = f"expected at most {MOST_PAIRS} pairs of publisher and subscriber, got {pairs}"
+        raise InputError("topics", f"{problem}; the verifier accepts no larger instance")
+    return Size(instance.n_clients, instance.n_servers, instance.n_topics, publications, pairs)
+
+
+def _capped(delays: npt.ArrayLike, cap: int | None) -> FloatArray:
+    return np.asarray(delays if cap is None else np.minimum(delays, np.ldexp(1.0, cap)), np.float64)
 
 
 def _bit_length(values: Int64Array) -> Int64Array:

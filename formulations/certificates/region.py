@@ -84,19 +84,34 @@ def restricted(
     """
     allowed = allowed & region.allowed
     opened = region.open if opened is None else opened | region.open
-    changed = True
+    topic, server = np.nonzero(opened)
+    pair, client = _publishers(problem, topic)
+    changed = len(topic) > 0
     while changed:
-        changed = False
-        for topic, server in np.argwhere(opened):
-            publishers = problem.instance.publishers[int(topic)]
-            candidates = publishers[allowed[publishers, server]]
-            if not len(candidates):
-                return None
-            if len(candidates) == 1 and allowed[candidates[0]].sum() > 1:
-                allowed[candidates[0]] = False
-                allowed[candidates[0], server] = True
-                changed = True
+        problem.budget.check_time()
+        candidate = allowed[client, server[pair]]
+        count = np.bincount(pair[candidate], minlength=len(topic))
+        if not count.all():
+            return None
+        only = candidate & (count == 1)[pair]
+        fixed, home = client[only], server[pair[only]]
+        wanted = np.full(problem.n_clients, -1, np.int64)
+        wanted[fixed] = home
+        if (wanted[fixed] != home).any():
+            return None  # a client would need two homes
+        changed = bool((allowed[fixed].sum(axis=1) > 1).any())
+        allowed[fixed] = False
+        allowed[fixed, home] = True
     return Region(allowed, opened, region.low, region.high) if allowed.any(axis=1).all() else None
+
+
+def _publishers(problem: IntegerProblem, topics: Int64Array) -> tuple[Int64Array, Int64Array]:
+    """Return all publishers of some topics, as indices into ``topics`` and the clients."""
+    start, item = problem.instance.publishers.start.astype(np.int64), problem.instance.publishers.item
+    sizes = start[topics + 1] - start[topics]
+    pair = np.repeat(np.arange(len(topics)), sizes)
+    place = np.arange(len(pair)) - np.repeat(np.cumsum(sizes) - sizes, sizes) + start[topics][pair]
+    return pair, item[place].astype(np.int64)
 
 
 def propagated(problem: IntegerProblem, region: Region | None) -> Region | None:
@@ -116,6 +131,7 @@ def propagated(problem: IntegerProblem, region: Region | None) -> Region | None:
         return region
     rest: Region | None = region
     while rest is not None:
+        problem.budget.check_time()
         least, most = theta_range(problem, rest)
         excluded = (most < least[None, :]).astype(np.bool_) & rest.allowed
         if not excluded.any():
@@ -192,6 +208,7 @@ def theta_range(problem: IntegerProblem, region: Region) -> tuple[IntegerArray, 
     high = region.high.astype(object) * (ONE // SHARE_UNITS)
     most: IntegerArray = np.repeat(high[None, :], len(allowed), axis=0)
     for l in np.flatnonzero((least < ONE).astype(np.bool_)):
+        problem.budget.check_time()
         storage_with = storage_load[l] + problem.topic_sums(~certain[:, l])
         compute_with = compute_load[l] + np.where(fixed[:, l], 0, problem.demand)
         theta = np.minimum(

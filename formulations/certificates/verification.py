@@ -13,10 +13,19 @@ from pathlib import Path
 
 import numpy as np
 
-from relocbench.formulations.certificates.certificate import Certificate, Dual, Step, read_certificate
+from relocbench.formulations.certificates.budget import MAX_STEPS, MEMORY_LIMIT, TIME_LIMIT, Budget
+from relocbench.formulations.certificates.certificate import (
+    Certificate,
+    Dual,
+    Step,
+    check_bits,
+    check_cap,
+    read_certificate,
+)
 from relocbench.formulations.certificates.exact_bound import apply_dual
 from relocbench.formulations.certificates.integer_problem import (
     IntegerProblem,
+    check_size,
     client_delay,
     exact_integers,
     server_delay,
@@ -25,10 +34,8 @@ from relocbench.formulations.certificates.region import Region, root_region, spl
 from relocbench.instances.errors import InputError, shown
 from relocbench.instances.instance import Instance
 
-# A bound this close to the objective proves optimality (relative, absolute below a cost of 1).
+# A bound proves optimality if the gap is at most this.
 TOLERANCE = Fraction(1, 10**6)
-# The largest number of regions that wait to be proved, times the number of clients and servers.
-MOST_WAITING = 1 << 31
 
 OnStep = Callable[[int], None]
 
@@ -46,7 +53,7 @@ class Verdict:
     objective
         The cost of the homes; None if they are not homes of the instance.
     bound
-        The claim, if it is proved: no assignment costs less.
+        The claim if it is proved, or 0 if it is less: no assignment costs less.
     steps
         The number of steps of the proof.
     """
@@ -59,27 +66,37 @@ class Verdict:
 
     @property
     def gap(self) -> Fraction | None:
-        """``(objective - bound) / objective``; None if nothing is proved or the quotient is not defined."""
+        """``(objective - bound) / objective``, and 0 if both are 0; None if nothing is proved."""
         if self.objective is None or self.bound is None:
             return None
-        missing = self.objective - self.bound
-        return Fraction(0) if not missing else missing / self.objective if self.objective else None
+        return (self.objective - self.bound) / self.objective if self.objective else Fraction(0)
 
     @property
     def status(self) -> str:
         """``optimal``, ``feasible`` or, if nothing is proved, ``error``."""
         if self.objective is None or self.bound is None:
             return "error"
-        closed = self.bound >= self.objective - TOLERANCE * max(Fraction(1), self.objective)
+        closed = self.bound >= self.objective * (1 - TOLERANCE)
         return "optimal" if closed else "feasible"
+
+    @property
+    def stated_gap(self) -> float | None:
+        """The gap as commands print it: 0 if the status is ``optimal``; None if there is no gap."""
+        if self.status == "optimal":
+            return 0.0
+        return None if self.gap is None else float(self.gap)
 
 
 def verify(
     instance: Instance,
     certificate: Certificate | str | Path,
     on_step: OnStep = lambda step: None,
+    *,
+    time_limit: float = TIME_LIMIT,
+    memory_limit: float = MEMORY_LIMIT,
+    max_steps: float = MAX_STEPS,
 ) -> Verdict:
-    """Verify a certificate.
+    """Verify a certificate within a budget.
 
     Parameters
     ----------
@@ -89,6 +106,13 @@ def verify(
         The certificate, or the path of its file. A file that cannot be read proves nothing.
     on_step
         Called with the index of each step that is checked.
+    time_limit
+        Seconds, from when the file has been read. A certificate that takes longer proves nothing.
+    memory_limit
+        Bytes. Upper bounds on what arrays need are computed before they are allocated. A certificate that may need more
+        proves nothing.
+    max_steps
+        A certificate with more steps proves nothing.
 
     Returns
     -------
@@ -100,18 +124,24 @@ def verify(
     try:
         if not isinstance(certificate, Certificate):
             certificate = read_certificate(certificate)
+        budget = Budget(time_limit, memory_limit, max_steps)
         steps = len(certificate.proof)
-        objective = _objective(instance, certificate)
-        _check_claim(certificate, objective)
-        _check_proof(IntegerProblem(instance), certificate.proof, certificate.bound, on_step)
+        budget.check_steps(steps)
+        _check_header(instance, certificate)
+        objective = cost(instance, certificate.home.tolist(), budget)
+        if certificate.bound > objective:
+            raise InputError("claim", "is above what the homes of the certificate cost")
+        if certificate.bound > 0:  # no cost is below 0
+            problem = IntegerProblem(instance, certificate.delay_cap, certificate.cloud_cap, budget)
+            _check_proof(problem, certificate.proof, certificate.bound, on_step)
     except InputError as error:
         return Verdict(False, str(error), objective, None, steps)
     except MemoryError:
         return Verdict(False, "too large for the memory of this machine", objective, None, steps)
-    return Verdict(True, "", objective, certificate.bound, steps)
+    return Verdict(True, "", objective, max(certificate.bound, Fraction(0)), steps)
 
 
-def cost(instance: Instance, home: Sequence[int]) -> Fraction:
+def cost(instance: Instance, home: Sequence[int], budget: Budget | None = None) -> Fraction:
     """Compute the cost ``ΣD`` of homes by the definition in docs/model.md, without any rounding.
 
     Parameters
@@ -120,12 +150,15 @@ def cost(instance: Instance, home: Sequence[int]) -> Fraction:
         The instance.
     home
         The server of each client.
+    budget
+        The limits of the verification; None for no limits.
 
     Returns
     -------
     Fraction
         The cost.
     """
+    budget = Budget() if budget is None else budget
     clients, used = np.arange(instance.n_clients), sorted(set(home))
     (to_home,), client_bits = exact_integers(client_delay(instance, clients, np.asarray(home)))
     rows, server_bits = exact_integers(*server_delay(instance)[used])
@@ -138,6 +171,7 @@ def cost(instance: Instance, home: Sequence[int]) -> Fraction:
     client_sum: Counter[int] = Counter()  # by |R|: Σ dH of the publications, times |R|
     server_sum: Counter[tuple[int, int]] = Counter()  # by server and |R|: Σ dS of the publications, times |R|
     for u, publishers, subscribers in zip(instance.spool, instance.publishers, instance.subscribers, strict=True):
+        budget.check_time()
         subscribing = set(subscribers.tolist())
         client_sum_all = sum(to_home[r] for r in subscribing)
         receiver_homes = Counter(home[r] for r in subscribing)
@@ -188,7 +222,13 @@ def rounded_down(number: Fraction) -> float:
     return nearest if nearest <= number else math.nextafter(nearest, -math.inf)
 
 
-def _objective(instance: Instance, certificate: Certificate) -> Fraction:
+def _check_header(instance: Instance, certificate: Certificate) -> None:
+    """Check everything but the claim and the proof."""
+    check_size(instance)
+    check_bits(certificate.bits, "bits")
+    for name, cap in (("delay_cap", certificate.delay_cap), ("cloud_cap", certificate.cloud_cap)):
+        if cap is not None:
+            check_cap(cap, name)
     if certificate.instance != instance.hash:
         wanted = f"expected the hash {instance.hash[:16]}… of the instance given"
         raise InputError("instance", f"{wanted}, got {shown(certificate.instance, 18)}")
@@ -198,12 +238,6 @@ def _objective(instance: Instance, certificate: Certificate) -> Fraction:
     for client, server in enumerate(home):
         if not 0 <= server < instance.n_servers:
             raise InputError(f"home[{client}]", f"expected a server from 0 to {instance.n_servers - 1}, got {server}")
-    return cost(instance, home)
-
-
-def _check_claim(certificate: Certificate, objective: Fraction) -> None:
-    if certificate.bound > objective:
-        raise InputError("claim", "is above what the homes of the certificate cost")
 
 
 def _check_proof(problem: IntegerProblem, steps: Sequence[Step], claim: Fraction, on_step: OnStep) -> None:
@@ -214,6 +248,9 @@ def _check_proof(problem: IntegerProblem, steps: Sequence[Step], claim: Fraction
     """
     waiting: list[tuple[Region, int, int]] = [(root_region(problem), 0, len(steps))]
     while waiting:
+        # The region under way and its two parts exist beside those that wait.
+        problem.region_memory = (len(waiting) + 3) * problem.size.region_bytes
+        problem.budget.check_memory(problem.size.problem_bytes + problem.region_memory)
         region, begin, end = waiting.pop()
         rest: Region | None = region
         for index in range(begin, end):
@@ -222,6 +259,7 @@ def _check_proof(problem: IntegerProblem, steps: Sequence[Step], claim: Fraction
             step = steps[index]
             on_step(index)
             try:
+                problem.budget.check_time()
                 if not isinstance(step, Dual):
                     middle = index + 1 + step.first
                     if not index < middle <= end:
@@ -237,5 +275,3 @@ def _check_proof(problem: IntegerProblem, steps: Sequence[Step], claim: Fraction
         if rest is not None:
             where = f"the steps from {begin} to {end - 1} do not prove" if begin < end else "no step is left for"
             raise InputError("claim", f"is not proved, {where} one of its regions")
-        if len(waiting) * region.allowed.size > MOST_WAITING:
-            raise InputError("proof", "has more open regions than fit into memory")

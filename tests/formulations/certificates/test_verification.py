@@ -34,7 +34,7 @@ READERS = {
     "instance",
     "kernels.ragged",
 }
-OWN_MODULES = {"certificate", "exact_bound", "integer_problem", "packed_arrays", "region"}
+OWN_MODULES = {"budget", "certificate", "exact_bound", "integer_problem", "packed_arrays", "region"}
 
 
 def imported(module):
@@ -164,8 +164,11 @@ def test_optimal_means_within_a_millionth():
         (Fraction(9999989, 10000), "feasible"),
     ):
         assert Verdict(True, "", objective, bound, 1).status == status
-    assert Verdict(True, "", Fraction(1, 2), Fraction(1, 2) - Fraction(1, 10**6), 1).status == "optimal"
-    assert Verdict(True, "", Fraction(0), Fraction(-1), 1).gap is None
+        tiny = Fraction(1, 10**300)
+        assert Verdict(True, "", objective * tiny, bound * tiny, 1).status == status
+        assert (Verdict(True, "", objective, bound, 1).stated_gap == 0) == (status == "optimal")
+    assert Verdict(True, "", Fraction(0), Fraction(0), 1).status == "optimal"
+    assert Verdict(True, "", Fraction(0), Fraction(0), 1).gap == 0
     assert Verdict(True, "", Fraction(4), Fraction(3), 1).gap == Fraction(1, 4)
 
 
