@@ -7,23 +7,31 @@ the other. At the end a certificate is written and verified.
 import math
 import threading
 import time
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from fractions import Fraction
 from functools import partial
 
 import numpy as np
 import numpy.typing as npt
 
-from relocbench.formulations.bounding.branch_and_bound import BranchAndBound
-from relocbench.formulations.bounding.certificate_steps import certificate_steps
+from relocbench.formulations.bounding.branch_and_bound import BranchAndBound, Node
+from relocbench.formulations.bounding.certificate_steps import certificate_steps, dual_to_step
 from relocbench.formulations.bounding.client_graph import client_graph
-from relocbench.formulations.bounding.dual_bound import least_cost_with
+from relocbench.formulations.bounding.dual_bound import Dual, least_cost_with
 from relocbench.formulations.bounding.root_relaxation import RootRelaxation
+from relocbench.formulations.bounding.scaling import Scaling, scaling_of
 from relocbench.formulations.certificates.certificate import Certificate
+from relocbench.formulations.certificates.exact_bound import DualBound
+from relocbench.formulations.certificates.integer_problem import IntegerProblem, check_size
+from relocbench.formulations.certificates.region import root_region
 from relocbench.formulations.certificates.verification import Verdict, rounded_down, verify
-from relocbench.formulations.incumbent import report, slack
+from relocbench.formulations.incumbent import report
 from relocbench.formulations.local_search import descend
 from relocbench.heuristics.anneal import ROUND_PER_CLIENT, anneal_among
+from relocbench.instances.errors import InputError
 from relocbench.instances.evaluation import checked_home, evaluate
 from relocbench.instances.instance import Instance
 from relocbench.instances.kernels.ragged import FloatArray, IntArray
@@ -33,7 +41,7 @@ from relocbench.runs.certify_params import PARAMS
 
 
 class _Incumbent:
-    """The best homes, shared by the two threads."""
+    """The best homes of the scaled instance, shared by the two threads."""
 
     def __init__(self, instance: Instance, home: IntArray) -> None:
         self.instance = instance
@@ -156,7 +164,7 @@ class Certified:
     certificate
         The certificate.
     verdict
-        The result of the verifier, in exact numbers.
+        The result of the verifier, in exact numbers. It has proved the claim.
     """
 
     solution: Solution
@@ -218,9 +226,10 @@ def certify(
 
     Raises
     ------
-    ArithmeticError
-        If the verifier does not accept the proof.
+    InputError
+        If the instance is too large for the verifier.
     """
+    check_size(instance)
     run = _Run(instance, start, seed, time_limit, on_progress)
     run.search()
     return run.certified()
@@ -239,19 +248,21 @@ class _Run:
     ) -> None:
         self._begin = time.perf_counter()
         self._instance, self._seed, self._time_limit, self._on_progress = instance, seed, time_limit, on_progress
-        home = nearest_server(instance) if start is None else checked_home(instance, start)
-        self._incumbent = incumbent = _Incumbent(instance, home)
-        self._graph = client_graph(instance)
-        self._search = _Search(incumbent, seed, time_limit)
-        self._tree = BranchAndBound(self._graph, lambda: incumbent.cost, incumbent.offer_rounded, self._has_time)
         self._trace: list[tuple[float, float, float]] = []
         self._bound = self._root_bound = -math.inf
+        home = nearest_server(instance) if start is None else checked_home(instance, start)
+        self._scaling, self._incumbent = self._find_first_homes(home)
+        incumbent = self._incumbent
+        self._graph = client_graph(self._scaling.capped)
+        self._search = _Search(incumbent, seed, time_limit)
+        self._tree = BranchAndBound(self._graph, lambda: incumbent.cost, incumbent.offer_rounded, self._has_time)
         pairs = self._graph.n_edges * self._graph.n_servers**2
         self._seconds_per_step = PARAMS.certificate.seconds_per_step + PARAMS.certificate.seconds_per_pair * pairs
 
     def search(self) -> None:
         """Raise the bound and lower the cost until they meet or the time limit is reached."""
-        self._find_first_homes()
+        if not self._incumbent.cost:
+            return  # no cost is below 0
         with ThreadPoolExecutor(1) as pool:
             running = pool.submit(self._search.run)
             try:
@@ -264,31 +275,63 @@ class _Run:
 
     def certified(self) -> Certified:
         """Write the certificate and verify it."""
-        tree, instance, params = self._tree, self._instance, PARAMS.certificate
-        if tree.root is None:
+        tree, instance = self._tree, self._instance
+        if tree.root is None and self._incumbent.cost:
             raise KeyboardInterrupt  # interrupted before there was a bound
-        home, bound = self._incumbent.home, tree.bound
-        proof = tuple(certificate_steps(tree.root, self._graph.loading))
-        certificate = Certificate(
-            instance=instance.hash,
-            home=home,
-            claim=math.floor((bound - slack(bound, params.claim_margin)) * 2**params.claim_bits),
-            bits=params.claim_bits,
-            proof=proof,
-            made={"method": "bound", "seed": self._seed, "regions": tree.explored},
-        )
-        verdict = verify(instance, certificate)
-        if not verdict.proved or verdict.bound is None:
-            raise ArithmeticError(f"the verifier does not accept the proof: {verdict.reason}")
-        self._record(float(verdict.bound))
+        for certificate in self._certificates(tree.root):
+            verdict = verify(instance, certificate, time_limit=math.inf, memory_limit=math.inf, max_steps=math.inf)
+            if verdict.proved and verdict.bound is not None:
+                break
+        else:
+            raise ArithmeticError(f"the verifier does not accept the claim that no cost is below 0: {verdict.reason}")
+        cost = evaluate(instance, certificate.home).objective
+        bound = rounded_down(verdict.bound)
+        self._record(math.ldexp(bound, -self._scaling.delay_exponent))
         solution = Solution(
-            home,
-            bound=min(rounded_down(verdict.bound), self._incumbent.cost),
+            certificate.home,
+            bound=min(bound, cost),
             status="optimal" if verdict.status == "optimal" else "time_limit",
             trace=tuple(self._trace),
-            facts={"nodes": tree.explored, "steps": len(proof), "root_bound": self._root_bound},
+            facts={"nodes": tree.explored, "steps": verdict.steps, "root_bound": self._given(self._root_bound)},
         )
         return Certified(solution, certificate, verdict)
+
+    def _certificates(self, root: Node | None) -> Iterator[Certificate]:
+        """Yield certificates, the best first; the verifier accepts at least the last one.
+
+        The bound was computed in floating point. With delays and loads of very different magnitudes it may be above
+        what the verifier proves.
+        """
+        scaling, params = self._scaling, PARAMS.certificate
+        plain = Certificate(
+            instance=self._instance.hash,
+            home=self._incumbent.home,
+            claim=0,
+            bits=params.claim_bits - scaling.delay_exponent,
+            proof=(),
+            made={"method": "bound", "seed": self._seed, "regions": self._tree.explored},
+        )
+        about = replace(plain, delay_cap=scaling.delay_cap, cloud_cap=scaling.cloud_cap)
+        exponents = scaling.delay_exponent, scaling.load_exponent
+        bound = self._tree.bound
+        if root is not None and math.isfinite(bound) and bound > 0:
+            steps = tuple(certificate_steps(root, self._graph.loading, *exponents))
+            for margin in params.claim_margins:
+                claim = math.floor(bound * (1 - margin) * 2**params.claim_bits)
+                yield replace(about, claim=claim, proof=steps)
+            # What the verifier computes for a single dual it also accepts.
+            problem = IntegerProblem(self._instance, scaling.delay_cap, scaling.cloud_cap)
+            for dual in (root.fixings[0] if root.fixings else root.dual, Dual.zero(root.region)):
+                step = dual_to_step(dual, *exponents)
+                with suppress(InputError):  # such as multipliers that do not fit their shares
+                    value = DualBound(problem, root_region(problem), step).value
+                    claim = math.floor(value * Fraction(2) ** plain.bits)
+                    yield replace(about, claim=claim, proof=(step,))
+        yield plain
+
+    def _given(self, value: float) -> float:
+        """Return a cost of the scaled instance in the unit of the given one."""
+        return math.ldexp(value, self._scaling.delay_exponent)
 
     def _has_time(self, step: float = 0.0) -> bool:
         """Return whether a step of the given seconds leaves enough time to write and verify the certificate."""
@@ -301,24 +344,34 @@ class _Run:
     def _record(self, bound: float) -> None:
         """Add the incumbent and the bound to the trace, and report them."""
         self._bound = max(self._bound, min(bound, self._incumbent.cost))
-        self._trace.append((self._seconds(), self._incumbent.cost, self._bound))
+        self._trace.append((self._seconds(), self._given(self._incumbent.cost), self._given(self._bound)))
         report(self._on_progress, self._incumbent.home, self._trace[-1])
 
-    def _find_first_homes(self) -> None:
-        """Anneal for a short time, to learn whether the servers are overloaded."""
+    def _find_first_homes(self, home: IntArray) -> tuple[Scaling, _Incumbent]:
+        """Anneal for a short time, to learn the scale of the cost and whether the servers are overloaded."""
         params = PARAMS.first_homes
         most = max(params.time_share * self._time_limit, min(params.seconds, self._time_limit / 2), 1e-9)
-        found = anneal_among(
-            self._instance,
-            None,
-            self._incumbent.home,
-            seed=self._seed,
-            heat=1.0,
-            priced=True,
-            effort=max(params.effort, min(1.0, params.full_effort_clients / self._instance.n_clients)),
-            time_used=lambda: self._seconds() / most,
-        )
-        self._incumbent.offer(found)
+        scaling = scaling_of(self._instance, home)
+        for _ in range(params.most_scalings):
+            incumbent = _Incumbent(scaling.instance, home)
+            before = incumbent.cost
+            found = anneal_among(
+                scaling.instance,
+                None,
+                home,
+                seed=self._seed,
+                heat=1.0,
+                priced=True,
+                effort=max(params.effort, min(1.0, params.full_effort_clients / self._instance.n_clients)),
+                time_used=lambda: self._seconds() / most,
+            )
+            incumbent.offer(found)
+            home, same = incumbent.home, scaling_of(self._instance, incumbent.home)
+            if (scaling.is_plain and same.is_plain) or incumbent.cost > params.same_scale * before:
+                break
+            scaling = same
+            incumbent = _Incumbent(scaling.instance, home)
+        return scaling, incumbent
 
     def _raise_bound(self) -> None:
         """Solve the root relaxation, then run branch and bound."""

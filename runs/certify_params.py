@@ -18,12 +18,18 @@ class FirstHomesParams:
     seconds
         It may take this long in any case (but at most half of the time limit). This is enough for small instances, so
         their homes do not depend on the clock.
+    most_scalings
+        An instance of unusual magnitudes is scaled by the cost of the homes found so far, at most this often.
+    same_scale
+        It is scaled again if the annealing has lowered the cost to less than this share.
     """
 
     effort: float = 0.1
     full_effort_clients: int = 50
     time_share: float = 0.03
     seconds: float = 1.0
+    most_scalings: int = 5
+    same_scale: float = 0.25
 
 
 @dataclass(frozen=True)
@@ -136,9 +142,9 @@ class CertificateParams:
 
     Attributes
     ----------
-    claim_margin
-        The claim is this much below the computed bound (relative, absolute below a bound of 1), which is more than the
-        verifier loses by rounding.
+    claim_margins
+        The claim is this share below the computed bound. The first share is more than the verifier loses by rounding at
+        ordinary magnitudes. The others follow if the verifier does not accept the claim.
     claim_bits
         The claim is an integer multiple of ``2^-claim_bits``.
     steps_per_node
@@ -149,7 +155,7 @@ class CertificateParams:
         The estimated time to write and verify a pair of homes along an edge, for each step.
     """
 
-    claim_margin: float = 2e-7
+    claim_margins: tuple[float, ...] = (2e-7, 1e-5, 1e-3)
     claim_bits: int = 40
     steps_per_node: float = 1.5
     seconds_per_step: float = 0.001

@@ -17,7 +17,6 @@ from relocbench.formulations.bounding.dual_bound import Bound, Dual, bound_of, d
 from relocbench.formulations.bounding.region import Region
 from relocbench.formulations.bounding.relaxation import Labels, Relaxation
 from relocbench.formulations.certificates.certificate import SHARE_UNITS
-from relocbench.formulations.incumbent import slack
 from relocbench.instances.kernels.ragged import FloatArray, IntArray
 
 
@@ -28,8 +27,8 @@ class BranchAndBoundParams:
     Attributes
     ----------
     margin
-        A node is fathomed when its bound is this close to the best cost (relative, absolute below a cost of 1). The
-        claim of a certificate has a margin of its own, see :mod:`runs.certify`.
+        A node is fathomed when its bound is this close to the best cost, relative to the cost. The claim of a
+        certificate has a margin of its own, see :mod:`runs.certify`.
     iterations
         PDHG iterations between two evaluations of the bound.
     patience
@@ -173,8 +172,7 @@ class BranchAndBound:
     @property
     def cutoff(self) -> float:
         """A node whose bound reaches this value is fathomed."""
-        cost = self._best_cost()
-        return cost - slack(cost, self._params.margin)
+        return self._best_cost() * (1 - self._params.margin)
 
     def start(self, relaxation: Relaxation, dual: Dual, bound: Bound) -> None:
         """Create the root node.

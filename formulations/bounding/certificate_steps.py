@@ -1,5 +1,7 @@
 """Translation of the branch-and-bound tree into the steps of a certificate."""
 
+from dataclasses import replace
+
 import numpy as np
 
 from relocbench.formulations.bounding.branch_and_bound import Node, Split
@@ -16,7 +18,7 @@ from relocbench.formulations.certificates.certificate import (
 from relocbench.instances.kernels.ragged import IntArray
 
 
-def certificate_steps(root: Node, loading: IntArray) -> list[Step]:
+def certificate_steps(root: Node, loading: IntArray, delay_exponent: int = 0, load_exponent: int = 0) -> list[Step]:
     """List the steps that prove the bound of a node, including those of its descendants.
 
     Parameters
@@ -25,6 +27,8 @@ def certificate_steps(root: Node, loading: IntArray) -> list[Step]:
         The node.
     loading
         The index in the instance of each loading topic.
+    delay_exponent, load_exponent
+        How the instance was scaled, see :class:`formulations.bounding.scaling.Scaling`.
 
     Returns
     -------
@@ -36,13 +40,13 @@ def certificate_steps(root: Node, loading: IntArray) -> list[Step]:
     waiting = [root]
     while waiting:
         node = waiting.pop()
-        found += [_dual_step(dual, fix=True) for dual in node.fixings]
+        found += [dual_to_step(dual, delay_exponent, load_exponent, fix=True) for dual in node.fixings]
         if node.split is not None:
             first, second = node.children
             found.append(_split_step(node.split, loading, 0 if first is None else count[first]))
             waiting += [child for child in (second, first) if child is not None]
         elif not node.region.empty:
-            found.append(_dual_step(node.dual, fix=False))
+            found.append(dual_to_step(node.dual, delay_exponent, load_exponent))
     return found
 
 
@@ -60,8 +64,24 @@ def _count_steps(root: Node) -> dict[Node, int]:
     return count
 
 
-def _dual_step(dual: Dual, fix: bool) -> certificate.Dual:
-    return dual_step(
+def dual_to_step(dual: Dual, delay_exponent: int = 0, load_exponent: int = 0, *, fix: bool = False) -> certificate.Dual:
+    """Translate a dual.
+
+    Parameters
+    ----------
+    dual
+        The dual.
+    delay_exponent, load_exponent
+        As in :func:`certificate_steps`.
+    fix
+        Whether reduced-cost fixing follows.
+
+    Returns
+    -------
+    Dual
+        The step of the certificate.
+    """
+    step = dual_step(
         dual.labels.servers,
         dual.messages,
         dual.shares,
@@ -72,6 +92,8 @@ def _dual_step(dual: Dual, fix: bool) -> certificate.Dual:
         multiplier_bits=MULTIPLIER_BITS,
         fix=fix,
     )
+    # Messages and shares are costs, and multipliers are costs per load. Scaling changes only the units of integers.
+    return replace(step, bits=BITS - delay_exponent, multiplier_bits=MULTIPLIER_BITS - delay_exponent + load_exponent)
 
 
 def _split_step(split: Split, loading: IntArray, first: int) -> Step:

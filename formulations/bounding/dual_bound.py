@@ -23,6 +23,8 @@ from relocbench.instances.kernels.ragged import FloatArray, IntArray, OffsetArra
 BITS = 16
 # The multipliers of the capacities are integer multiples of 2^-MULTIPLIER_BITS, for the same reason.
 MULTIPLIER_BITS = 40
+# A certificate stores integers of 64 bits; larger values are cut off.
+MOST_INTEGER_BITS = 62
 # Shares are scaled down by this much, because the sum that they are scaled by is rounded.
 SHARE_ROUNDING = 1e-12
 
@@ -218,7 +220,8 @@ def _edges(dual: Dual, region: Region) -> _Edges:
 
 
 def _rounded(values: FloatArray, bits: int) -> FloatArray:
-    rounded: FloatArray = np.floor(values * 2.0**bits) / 2.0**bits
+    largest = 2.0 ** (MOST_INTEGER_BITS - bits)
+    rounded: FloatArray = np.floor(values.clip(-largest, largest) * 2.0**bits) / 2.0**bits
     return rounded
 
 

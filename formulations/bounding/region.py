@@ -15,6 +15,9 @@ from relocbench.instances.kernels.ragged import FloatArray, IntArray
 
 # θ is a rounded quotient; only a range that is empty by more than this share excludes a home.
 THETA_ROUNDING = 1e-12
+# The loads of a server are limited only if its least θ is at least this. The verifier rounds θ down to 2^-60, possibly
+# to 0.
+LEAST_HARD_THETA = 2.0**-40
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,7 +55,7 @@ class Region:
         graph
             The instance.
         hard
-            Whether the loads themselves are limited wherever ``θ`` cannot be 0.
+            Whether the loads themselves are limited wherever ``θ`` cannot be very small.
 
         Returns
         -------
@@ -63,7 +66,7 @@ class Region:
         everywhere = np.ones((clients, servers), np.bool_)
         nowhere = np.zeros((len(graph.spool), servers), np.bool_)
         region = cls(graph, everywhere, nowhere, np.zeros(servers), np.ones(servers), np.zeros(servers, np.bool_))
-        return replace(region, hard=region.least_theta > 0) if hard else region
+        return replace(region, hard=region.least_theta >= LEAST_HARD_THETA) if hard else region
 
     @property
     def empty(self) -> bool:

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from relocbench.formulations.bounding.certificate_steps import _dual_step
+from relocbench.formulations.bounding.certificate_steps import dual_to_step
 from relocbench.formulations.bounding.client_graph import client_graph
 from relocbench.formulations.bounding.dual_bound import Dual, bound_of, dual_of, least_cost_with
 from relocbench.formulations.bounding.pdhg import PdhgIterate
@@ -54,7 +54,7 @@ def test_the_verifier_finds_the_same_bound(seed):
     region, _ = random_region(instance, rng)
     dual = dual_of(some_relaxation(region, rng))
     bound = bound_of(dual, region)
-    exact = DualBound(IntegerProblem(instance), as_verifier_region(region, instance), _dual_step(dual, fix=True))
+    exact = DualBound(IntegerProblem(instance), as_verifier_region(region, instance), dual_to_step(dual, fix=True))
     size = max(
         1.0,
         abs(bound.value),
@@ -75,7 +75,7 @@ def test_a_client_without_an_active_home_has_the_same_bound_as_in_the_verifier(s
         return
     region, _ = region.split_client(client, other)
     bound = bound_of(dual, region).value
-    exact = DualBound(IntegerProblem(instance), as_verifier_region(region, instance), _dual_step(dual, fix=False))
+    exact = DualBound(IntegerProblem(instance), as_verifier_region(region, instance), dual_to_step(dual, fix=False))
     size = max(
         1.0,
         abs(bound),
