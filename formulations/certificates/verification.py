@@ -86,6 +86,12 @@ class Verdict:
             return 0.0
         return None if self.gap is None else float(self.gap)
 
+    @property
+    def gap_text(self) -> str:
+        """The gap in per cent, with as many digits as distinguish it from 0 unless the status is ``optimal``."""
+        gap = self.stated_gap
+        return "no gap" if gap is None else f"{100 * gap:.4g} %" if gap else "0.000 %"
+
 
 def verify(
     instance: Instance,
@@ -129,8 +135,7 @@ def verify(
         budget.check_steps(steps)
         _check_header(instance, certificate)
         objective = cost(instance, certificate.home.tolist(), budget)
-        if certificate.bound > objective:
-            raise InputError("claim", "is above what the homes of the certificate cost")
+        _check_claim(certificate, objective)
         if certificate.bound > 0:  # no cost is below 0
             problem = IntegerProblem(instance, certificate.delay_cap, certificate.cloud_cap, budget)
             _check_proof(problem, certificate.proof, certificate.bound, on_step)
@@ -240,6 +245,11 @@ def _check_header(instance: Instance, certificate: Certificate) -> None:
             raise InputError(f"home[{client}]", f"expected a server from 0 to {instance.n_servers - 1}, got {server}")
 
 
+def _check_claim(certificate: Certificate, objective: Fraction) -> None:
+    if certificate.bound > objective:
+        raise InputError("claim", "is above what the homes of the certificate cost")
+
+
 def _check_proof(problem: IntegerProblem, steps: Sequence[Step], claim: Fraction, on_step: OnStep) -> None:
     """Check the steps. Each region has a range of steps that must prove it.
 
@@ -253,6 +263,7 @@ def _check_proof(problem: IntegerProblem, steps: Sequence[Step], claim: Fraction
         problem.budget.check_memory(problem.size.problem_bytes + problem.region_memory)
         region, begin, end = waiting.pop()
         rest: Region | None = region
+        open_parts: list[tuple[Region, int, int]] = []
         for index in range(begin, end):
             if rest is None:
                 break
@@ -266,12 +277,15 @@ def _check_proof(problem: IntegerProblem, steps: Sequence[Step], claim: Fraction
                         raise InputError("first", f"expected a number from 0 to {end - index - 1}, got {step.first}")
                     ranges = ((index + 1, middle), (middle, end))
                     parts = zip(split_region(problem, rest, step), ranges, strict=True)
-                    waiting += [(part, *its_range) for part, its_range in parts if part is not None]
+                    open_parts = [(part, *its_range) for part, its_range in parts if part is not None]
+                    waiting += open_parts
                     rest = None
                 else:
                     _, rest = apply_dual(problem, rest, step, claim)
             except InputError as error:
                 raise error.inside(f"proof[{index}]") from error
+            if any(its_begin == its_end for _, its_begin, its_end in open_parts):
+                raise InputError("claim", f"is not proved, no step is left for one of the parts of proof[{index}]")
         if rest is not None:
             where = f"the steps from {begin} to {end - 1} do not prove" if begin < end else "no step is left for"
             raise InputError("claim", f"is not proved, {where} one of its regions")

@@ -25,6 +25,7 @@ def run(
     Example: relocbench certify inst.json --time-limit 60 --out cert.json
     """
     from relocbench.formulations.certificates.certificate import check_certificate_path, write_certificate
+    from relocbench.instances.errors import InputError
     from relocbench.instances.files.solution_file import read_solution
     from relocbench.instances.gap import gap
     from relocbench.instances.instance_source import check_not_the_instance, read_instance
@@ -44,13 +45,16 @@ def run(
             bound_text = "" if relative is None else f", lower bound {bound:.8g}, gap {relative:.3%}"
             show(f"ΣD = {incumbent:.8g}{bound_text} after {seconds:.1f} of {time_limit:g} s")
 
-        found = certify(problem, seed=seed, time_limit=time_limit, start=homes, on_progress=progress)
+        try:
+            found = certify(problem, seed=seed, time_limit=time_limit, start=homes, on_progress=progress)
+        except MemoryError:
+            raise InputError(str(instance), "too large for the memory of this machine") from None
     write_certificate(found.certificate, out)
     solution, verdict = found.solution, found.verdict
     answer = {
         "objective": float(verdict.objective or 0),
         "bound": solution.bound,
-        "gap": float(verdict.gap or 0),
+        "gap": verdict.stated_gap,
         "status": verdict.status,
         "steps": verdict.steps,
         "bytes": out.stat().st_size,
@@ -61,7 +65,7 @@ def run(
     else:
         print(
             f"{verdict.status}: ΣD = {answer['objective']:.10g}, lower bound {solution.bound:.10g} "
-            f"(gap {answer['gap']:.4%}); {answer['seconds']:.1f} s"
+            f"(gap {verdict.gap_text}); {answer['seconds']:.1f} s"
         )
         print(f"certificate: {out}, {verdict.steps} steps, {out.stat().st_size / 1000:.0f} kB")
         print(f"to verify it: relocbench verify {instance} {out}")

@@ -8,18 +8,25 @@ from typing import Annotated, Any
 
 import typer
 
+from relocbench.formulations.certificates.budget import MAX_STEPS, MEMORY_LIMIT, TIME_LIMIT
 from relocbench.runs.progress import live_line
 from relocbench.terminal import print_json
+
+GIB = 1 << 30
 
 
 def run(
     instance: Annotated[Path, typer.Argument(help="Instance: a file, family.parquet#name or library:name.")],
     certificate: Annotated[Path, typer.Argument(help="Certificate file (.json, .json.gz).")],
+    time_limit: Annotated[float, typer.Option(help="Time limit in seconds.", min=0)] = TIME_LIMIT,
+    memory_limit: Annotated[float, typer.Option(help="Memory limit in GiB.", min=0)] = MEMORY_LIMIT / GIB,
+    max_steps: Annotated[int, typer.Option(help="Largest number of steps of the proof.", min=0)] = MAX_STEPS,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Check the proof of a certificate in exact arithmetic, independently of all solvers.
 
-    The exit code is 0 if the certificate proves its claim. Otherwise it is 1, and the reason is printed.
+    The exit code is 0 if the certificate proves its claim. Otherwise it is 1, and the reason is printed. A certificate
+    whose check would exceed a limit proves nothing.
 
     Example: relocbench verify inst.json cert.json --json
     """
@@ -36,17 +43,23 @@ def run(
     problem = read_instance(instance)
     begin = time.perf_counter()
     with live_line() as show:
-        verdict = verify(problem, certificate, lambda step: show(f"step {step}"))
+        verdict = verify(
+            problem,
+            certificate,
+            lambda step: show(f"step {step}"),
+            time_limit=time_limit,
+            memory_limit=memory_limit * GIB,
+            max_steps=max_steps,
+        )
     seconds = time.perf_counter() - begin
 
     objective = None if verdict.objective is None else float(verdict.objective)
     bound = None if verdict.bound is None else rounded_down(verdict.bound)
-    gap = None if verdict.gap is None else float(verdict.gap)
     answer: dict[str, Any] = {
         "proved": verdict.proved,
         "objective": objective,
         "bound": bound,
-        "gap": gap,
+        "gap": verdict.stated_gap,
         "status": verdict.status,
         "exact_objective": _ratio(verdict.objective),
         "exact_bound": _ratio(verdict.bound),
@@ -56,8 +69,8 @@ def run(
     if as_json:
         print_json(answer)
     elif verdict.proved:
-        gap_text = "" if gap is None else f"   gap = {100 * gap:.4g} %"
-        print(f"proved ({verdict.status}): ΣD = {objective:.12g}   lower bound = {bound:.12g}{gap_text}")
+        numbers = f"ΣD = {objective:.12g}   lower bound = {bound:.12g}   gap = {verdict.gap_text}"
+        print(f"proved ({verdict.status}): {numbers}")
         print(f"{verdict.steps} {'step' if verdict.steps == 1 else 'steps'} in {seconds:.2f} s")
     if not verdict.proved:
         place = "" if verdict.reason.startswith(str(certificate)) else f"{certificate}: "

@@ -138,7 +138,7 @@ def certificate_of_example(**changes):
         ({"home": np.array([0, 1, 2, 0])}, "home[2]: expected a server from 0 to 1, got 2"),
         ({"claim": 1 << 60}, "claim: is above what the homes of the certificate cost"),
         ({"proof": ()}, "claim: is not proved, no step is left for one of its regions"),
-        ({"proof": (SplitClient(0, (0,)),)}, "claim: is not proved, no step is left for one of its regions"),
+        ({"proof": (SplitClient(0, (0,)),)}, "claim: is not proved, no step is left for one of the parts of proof[0]"),
         ({"proof": (SplitClient(0, (0,), 1),)}, "proof[0]: first: expected a number from 0 to 0, got 1"),
         ({"proof": (SplitClient(0, (0,), -1),)}, "proof[0]: first: expected a number from 0 to 0, got -1"),
         ({"proof": (SplitClient(4, (0,)),)}, "proof[0]: client: expected a number from 0 to 3, got 4"),
