@@ -355,6 +355,8 @@ class _Run:
         for _ in range(params.most_scalings):
             incumbent = _Incumbent(scaling.instance, home)
             before = incumbent.cost
+            if not before:
+                break
             found = anneal_among(
                 scaling.instance,
                 None,

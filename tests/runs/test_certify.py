@@ -1,11 +1,16 @@
 import dataclasses
+import itertools
 import json
+from fractions import Fraction
 
 import numpy as np
 import pytest
 
-from relocbench.formulations.certificates.verification import verify
+from relocbench.formulations.bounding.branch_and_bound import BranchAndBound
+from relocbench.formulations.certificates.exact_bound import DualBound
+from relocbench.formulations.certificates.verification import cost, verify
 from relocbench.formulations.enumeration import solve as enumerate_all
+from relocbench.instances.errors import InputError
 from relocbench.instances.evaluation import evaluate
 from relocbench.instances.generators.families import FAMILIES
 from relocbench.instances.instance_source import write_instance
@@ -106,3 +111,110 @@ def test_the_method_bound_returns_a_proved_solution():
     result = solve_here(instance, "bound", time_limit=30)
     assert result.solution.status == "optimal"
     assert np.isfinite(result.solution.bound)
+
+
+def unusual(instance, rng):
+    """The instance with single delays, spools or capacities, or all of them, of other magnitudes."""
+    every = np.arange(instance.n_clients)[:, None], np.arange(instance.n_servers)[None, :]
+    client, server = np.array(instance.client_delay(*every)), np.array(instance.server_delay)
+    factor = float(rng.choice([1e-300, 1e-100, 1e-12, 1e-6, 1e6, 1e11]))
+    small = min(factor, 1e-3)
+    client_outlier, server_outlier = client.copy(), server.copy()
+    client_outlier[rng.integers(len(client)), rng.integers(len(server))] *= factor
+    server_outlier[0, 1] *= factor
+    one_spool, one_capacity = instance.spool.copy(), instance.storage_capacity.copy()
+    one_spool[0] *= factor
+    one_capacity[0] *= factor
+    yield {"client_server_delay": client_outlier, "server_server_delay": server}
+    yield {"client_server_delay": client, "server_server_delay": server_outlier}
+    yield {
+        "client_server_delay": client * small,
+        "server_server_delay": server * small,
+        "cloud_delay": instance.cloud_delay * float(rng.choice([small, 1.0])),
+    }
+    yield {"cloud_delay": min(instance.cloud_delay * factor, 1e12)}
+    yield {"spool": one_spool}
+    yield {"storage_capacity": one_capacity}
+    yield {
+        "spool": instance.spool * small,
+        "storage_capacity": instance.storage_capacity * small,
+        "compute_capacity": instance.compute_capacity * small,
+    }
+
+
+@pytest.mark.parametrize("part", range(4))
+def test_certify_ends_with_a_true_claim_at_every_magnitude(part):
+    optimal = 0
+    for seed in range(part, len(KINDS), 4):
+        instance = enumerable_instance(seed, most=70, least_servers=2)
+        for changes in unusual(instance, np.random.default_rng(seed)):
+            changed = dataclasses.replace(instance, **changes)
+            homes = itertools.product(range(changed.n_servers), repeat=changed.n_clients)
+            least = min(cost(changed, home) for home in homes)
+            verdict = certify(changed, time_limit=0.05).verdict
+            assert verdict.proved
+            assert 0 <= verdict.bound <= least <= verdict.objective
+            assert (verdict.stated_gap == 0) == (verdict.status == "optimal")
+            optimal += verdict.status == "optimal"
+    assert optimal > 10
+
+
+@pytest.mark.parametrize("factor", [1e-9, 2.0**-900, 1e9])
+def test_a_scaled_instance_gives_the_same_verdict(factor):
+    instance = FAMILIES["tiny"].cells({"regime": "scarce", "shape": "roles"})[0].build(2)
+    other = scaled_delays(instance, factor)
+    one, two = (certify(problem, time_limit=30) for problem in (instance, other))
+    assert (one.verdict.status, two.verdict.status) == ("optimal", "optimal")
+    assert float(two.verdict.objective / one.verdict.objective) == pytest.approx(factor, rel=2e-6)
+    assert two.solution.bound == pytest.approx(one.solution.bound * factor, rel=2e-6)
+    assert two.solution.trace[-1][1] == pytest.approx(float(two.verdict.objective))
+
+
+def test_a_cost_of_0_is_proved_optimal():
+    instance = enumerable_instance(5, 200)
+    every = np.zeros((instance.n_clients, instance.n_servers))
+    free = dataclasses.replace(
+        instance, client_server_delay=every, server_server_delay=np.zeros((instance.n_servers,) * 2), cloud_delay=0.0
+    )
+    found = certify(free, time_limit=30)
+    assert (found.verdict.objective, found.verdict.bound, found.verdict.status) == (0, 0, "optimal")
+    assert found.solution.status == "optimal"
+
+
+def test_delays_far_above_the_others_are_certified_and_optimal_stands_beside_a_gap_of_0(tmp_path):
+    instance = FAMILIES["tiny"].cells({"regime": "scarce", "shape": "roles"})[0].build(0)
+    between = np.array(instance.server_delay)
+    between[0, 1] = between[1, 0] = 1e11
+    changed = dataclasses.replace(instance, server_server_delay=between)
+    inst, cert = tmp_path / "inst.json", tmp_path / "cert.json"
+    write_instance(changed, inst)
+    code, out, err = run_command("certify", inst, "--out", cert, "--time-limit", "20", "--json")
+    assert (code, err) == (0, "")
+    assert (json.loads(out)["status"], json.loads(out)["gap"]) == ("optimal", 0)
+    assert "delay_cap" in json.loads(cert.read_text())
+    code, out, err = run_command("verify", inst, cert, "--json")
+    assert (code, err) == (0, "")
+    assert (json.loads(out)["status"], json.loads(out)["gap"]) == ("optimal", 0)
+    code, out, _ = run_command("verify", inst, cert)
+    assert out.startswith("proved (optimal)")
+    assert "gap = 0.000 %" in out
+
+
+def test_a_bound_that_the_verifier_does_not_accept_is_lowered(monkeypatch):
+    instance = enumerable_instance(3, 200)
+    bound = BranchAndBound.bound.fget
+    monkeypatch.setattr(BranchAndBound, "bound", property(lambda tree: 1.0005 * bound(tree)))
+    found = certify(instance, time_limit=30)
+    assert found.verdict.proved
+    assert found.verdict.gap < 2e-3
+    monkeypatch.setattr(BranchAndBound, "bound", property(lambda tree: 9 * bound(tree)))
+    assert certify(instance, time_limit=30).verdict.proved
+    monkeypatch.setattr(DualBound, "value", Fraction(10**9))
+    found = certify(instance, time_limit=30)
+    assert (found.verdict.proved, found.verdict.bound) == (True, 0)
+
+
+def test_an_instance_too_large_for_the_verifier_is_refused_before_the_search(monkeypatch):
+    monkeypatch.setattr("relocbench.formulations.certificates.integer_problem.MOST_PAIRS", 1)
+    with pytest.raises(InputError, match="topics: expected at most 1 pairs of publisher and subscriber, got"):
+        certify(enumerable_instance(3, 200))
