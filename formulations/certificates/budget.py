@@ -76,7 +76,8 @@ class Budget:
     Parameters
     ----------
     time_limit
-        Seconds from now on; infinite for no limit.
+        Seconds of processor time of this thread, from now on; infinite for no limit. Unlike the time of the clock, it
+        does not depend on what else the machine does.
     memory_limit
         Bytes, for everything that is allocated after the file was read.
     max_steps
@@ -87,7 +88,7 @@ class Budget:
         self, time_limit: float = math.inf, memory_limit: float = math.inf, max_steps: float = math.inf
     ) -> None:
         self._time_limit, self._memory_limit, self._max_steps = time_limit, memory_limit, max_steps
-        self._end = time.perf_counter() + time_limit
+        self._end = time.thread_time() + time_limit
 
     def check_steps(self, steps: int) -> None:
         """Check the number of steps.
@@ -114,7 +115,7 @@ class Budget:
         InputError
             If the time limit has passed.
         """
-        if time.perf_counter() > self._end:
+        if time.thread_time() > self._end:
             problem = f"not proved within the time limit of {self._time_limit:g} s; raise it with --time-limit"
             raise InputError("", problem)
 

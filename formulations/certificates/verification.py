@@ -113,7 +113,7 @@ def verify(
     on_step
         Called with the index of each step that is checked.
     time_limit
-        Seconds, from when the file has been read. A certificate that takes longer proves nothing.
+        Seconds of processor time, from when the file has been read. A certificate that takes longer proves nothing.
     memory_limit
         Bytes. Upper bounds on what arrays need are computed before they are allocated. A certificate that may need more
         proves nothing.
