@@ -88,8 +88,8 @@ def test_the_commands_certify_and_verify(tmp_path):
     code, out, err = run_command("certify", path, "--time-limit", "30", "--out", proof, "--json")
     assert (code, err) == (0, "")
     answer = json.loads(out)
-    assert answer["status"] == "optimal"
-    assert answer["objective"] - answer["bound"] == pytest.approx(answer["gap"] * answer["objective"], abs=1e-9)
+    assert (answer["status"], answer["gap"]) == ("optimal", 0)
+    assert 0 <= answer["objective"] - answer["bound"] <= 1e-6 * answer["objective"]
     code, out, _ = run_command("verify", path, proof)
     assert code == 0
     assert "proved (optimal)" in out
