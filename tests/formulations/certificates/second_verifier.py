@@ -1,6 +1,5 @@
 """A second verifier of certificates, written from docs/certificates.md alone: exact rationals, standard library only.
-It shares no code with the first verifier and rounds nothing. So it is slow, and the bounds of the two differ a little.
-It runs without this project installed: ``python second_verifier.py inst.json cert.json``.
+It is slow and rounds nothing. Without this project installed: ``python second_verifier.py inst.json cert.json``.
 """
 
 import base64
@@ -16,10 +15,13 @@ import zlib
 from collections import Counter
 from fractions import Fraction
 
-DUAL = "bits multiplier_bits fix alpha beta hard active messages shares"
-SPLITS = {"split-client": "client servers", "split-topic": "topic server", "split-share": "server share"}
-WIDE = ("claim", "alpha", "beta")
-NOT_WHOLE = {"format", "instance", "made", "proof", "step", "fix", "active", "messages", "shares"}
+KINDS = {"split-client": "client servers", "split-topic": "topic server", "split-share": "server share"}
+OPTIONAL = ("made", "delay_cap", "cloud_cap")
+RANGES = dict.fromkeys(("claim", "alpha", "beta"), (1 - 2**200, 2**200 - 1))
+RANGES |= dict.fromkeys(("bits", "multiplier_bits"), (-2200, 2200)) | dict.fromkeys(OPTIONAL[1:], (-1074, 1023))
+ARRAYS = ("active", "messages", "shares")
+DUAL = {"step", "bits", "multiplier_bits", "fix", "alpha", "beta", "hard", *ARRAYS}
+NOT_WHOLE = {"format", "instance", "made", "proof", "step", "fix", *ARRAYS}
 BASE64 = re.compile("(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?")
 
 
@@ -44,13 +46,11 @@ def read(path):
         raise Rejected(f"not a JSON file: {error}") from error
 
 
-def content_hash(data):
-    """SHA-256 of the numbers and members of an instance, as docs/files.md defines it."""
+def content_hash(data):  # as docs/files.md defines it
     arrays = {name: [((), [float(data[name])])] for name in ("cloud_delay", "delay_per_km")}
-    columns = {f"server_{axis}": data["servers"][axis] for axis in "xy"}
-    columns |= {name: data["servers"][name] for name in ("storage", "compute")}
-    columns |= {f"client_{axis}": data["clients"][axis] for axis in "xy"}
-    columns |= {"spool": [topic["spool"] for topic in data["topics"]]}
+    servers, clients = ({f"{group}_{axis}": data[f"{group}s"][axis] for axis in "xy"} for group in ("server", "client"))
+    servers |= {name: data["servers"][name] for name in ("storage", "compute")}
+    columns = servers | clients | {"spool": [topic["spool"] for topic in data["topics"]]}
     arrays |= {name: [((len(column),), [float(x) for x in column])] for name, column in columns.items()}
     for role in ("publishers", "subscribers"):
         start = [sum(len(topic[role]) for topic in data["topics"][:n]) for n in range(len(data["topics"]) + 1)]
@@ -69,11 +69,12 @@ def content_hash(data):
 
 
 class Problem:  # an instance as exact numbers, in the notation of docs/model.md and docs/formulations.md
-    def __init__(self, data):
+    def __init__(self, data, delay_cap=None, cloud_cap=None):
+        self.cap, most = (math.inf if cap is None else Fraction(2) ** cap for cap in (delay_cap, cloud_cap))
         servers, clients, topics = data["servers"], data["clients"], data["topics"]
         self.L, self.M, self.N = len(servers["x"]), len(clients["x"]), len(topics)
         self.A, self.B = ([Fraction(float(x)) for x in servers[name]] for name in ("storage", "compute"))
-        self.dC, self.u = Fraction(float(data["cloud_delay"])), [Fraction(float(topic["spool"])) for topic in topics]
+        self.dC, self.u = min(Fraction(float(data["cloud_delay"])), most), [Fraction(float(n["spool"])) for n in topics]
         self.dH, self.dS = (self.delays(data, f"{group}_server_delay", f"{group}s") for group in ("client", "server"))
         self.P, self.S = ([set(topic[role]) for topic in topics] for role in ("publishers", "subscribers"))
         self.topics = [[n for n in range(self.N) if m in self.P[n] and self.u[n] > 0] for m in range(self.M)]  # loading
@@ -91,15 +92,15 @@ class Problem:  # an instance as exact numbers, in the notation of docs/model.md
 
     def delays(self, data, name, group):
         if data.get(name) is not None:
-            return [[Fraction(float(x)) for x in row] for row in data[name]]
+            return [[min(Fraction(float(x)), self.cap) for x in row] for row in data[name]]
         (x, y), (s, t) = ([[float(v) for v in data[g][axis]] for axis in "xy"] for g in (group, "servers"))
         away = [[(x[m] - s[l], y[m] - t[l]) for l in range(self.L)] for m in range(len(x))]
-        return [[Fraction(float(data["delay_per_km"]) * math.sqrt(a * a + b * b)) for a, b in row] for row in away]
+        far = [[float(data["delay_per_km"]) * math.sqrt(a * a + b * b) for a, b in row] for row in away]
+        return [[min(Fraction(delay), self.cap) for delay in row] for row in far]
 
     def theta(self, l, clients, opened=()):
         storage = sum(self.u[n] for n in {n for m in clients for n in self.topics[m]} | set(opened))
-        loads = (self.A[l], storage), (self.B[l], sum(self.U[m] for m in clients))
-        return min([Fraction(1)] + [capacity / load for capacity, load in loads if load])
+        return min([1] + [c / x for c, x in ((self.A[l], storage), (self.B[l], sum(self.U[m] for m in clients))) if x])
 
     def cost(self, home):
         theta, total = [self.theta(l, [m for m in range(self.M) if home[m] == l]) for l in range(self.L)], 0
@@ -120,8 +121,7 @@ class Region:  # the assignments with these allowed homes, a publisher at each o
         certain = {m, *(c for c in range(p.M) if self.allowed[c] == {l})}
         return min(self.high[l], p.theta(l, certain, [n for n, k in self.open if k == l]))
 
-    def propagate(self, p):
-        """Apply both rules until nothing changes; return whether the region may contain an assignment."""
+    def propagate(self, p):  # apply both rules until nothing changes; return whether there may be an assignment
         before = None
         while before != self.allowed:
             before = [set(homes) for homes in self.allowed]
@@ -154,7 +154,7 @@ class Region:  # the assignments with these allowed homes, a publisher at each o
 
 class Dual:  # the dual variables of a step, and the bound that they give
     def __init__(self, p, step):
-        unit, price = (Fraction(1, 2 ** step[key]) for key in ("bits", "multiplier_bits"))
+        unit, price = (Fraction(2) ** -step[key] for key in ("bits", "multiplier_bits"))
         self.alpha, self.beta = ([x * price for x in numbers(step, k, p.L, 2**200 - 1)] for k in ("alpha", "beta"))
         self.hard = numbers(step, "hard", p.L, 1)
         flags = unpacked(step, "active", [(m, l) for m in range(p.M) for l in range(p.L)], 1)
@@ -165,8 +165,8 @@ class Dual:  # the dual variables of a step, and the bound that they give
         self.share = unpacked(step, "shares", places, unit)
         demand(all(x >= 0 for x in self.share.values()), "shares: one is negative")
         for n, l in {(n, l) for _, n, l in places}:
-            total = sum(self.share.get((m, n, l), 0) for m in p.P[n])
-            demand(total <= self.alpha[l] * p.u[n], f"shares: topic {n} has more than its price at server {l}")
+            paid = sum(self.share.get((m, n, l), 0) for m in p.P[n])
+            demand(paid <= self.alpha[l] * p.u[n], f"shares: topic {n} has more than its price at server {l}")
 
     def charge(self, p, region, m, l, least):
         c0 = 2 * p.dC * p.f[m] - sum(W * max(p.dS[l][k] for k in region.allowed[r]) for r, W in p.W[m].items())
@@ -185,8 +185,7 @@ class Dual:  # the dual variables of a step, and the bound that they give
         to_i |= {a: min(pair[a][b] - t[b] for b in known) for a in homes - set(to_i)}
         return to_i, {b: min(pair[a][b] - to_i[a] for a in homes) for b in others}
 
-    def bound(self, p, region):
-        """Return the bound, and a function that returns the homes that reduced-cost fixing forbids for a claim."""
+    def bound(self, p, region):  # and a function that returns the homes that reduced-cost fixing forbids for a claim
         least = [region.least(p, l) for l in range(p.L)]
         bound = sum(self.alpha[l] * p.u[n] for n, l in region.open)
         for l in range(p.L):
@@ -205,10 +204,8 @@ class Dual:  # the dual variables of a step, and the bound that they give
             total = {(m, l): bound + reduced[m][l] for m in range(p.M) for l in reduced[m]}
             for (i, j), (to_i, to_j) in messages.items():
                 slack = {(a, b): p.pair[i, j][a][b] - to_i[a] - to_j[b] for a in to_i for b in to_j}
-                for a in to_i:
-                    total[i, a] += min(slack[a, b] + reduced[j][b] for b in to_j)
-                for b in to_j:
-                    total[j, b] += min(slack[a, b] + reduced[i][a] for a in to_i)
+                total |= {(i, a): total[i, a] + min(slack[a, b] + reduced[j][b] for b in to_j) for a in to_i}
+                total |= {(j, b): total[j, b] + min(slack[a, b] + reduced[i][a] for a in to_i) for b in to_j}
             return [home for home in total if total[home] >= claim]
 
         return bound, fixed
@@ -241,40 +238,31 @@ def unpacked(step, name, places, unit):  # the numbers of a packed array by thei
     return {place: unit * (-(x + 1) // 2 if x % 2 else x // 2) for place, x in zip(places, coded, strict=True)}
 
 
-def check_format(certificate):
-    """Check the fields and types of the whole file, also of steps that are ignored later."""
-    known = {"format", "instance", "home", "claim", "bits", "made", "proof"}
-    demand(isinstance(certificate, dict) and {*certificate, "made"} == known, "certificate: wrong fields")
+def check_format(certificate):  # the fields and types of the whole file, also of steps that are ignored later
+    known = {"format", "instance", "home", "claim", "bits", "proof", *OPTIONAL}
+    demand(isinstance(certificate, dict) and {*certificate, *OPTIONAL} == known, "certificate: wrong fields")
     demand(certificate["format"] == "relocbench-certificate/1", "format: unknown")
     demand(isinstance(certificate["proof"], list) and len(certificate["proof"]) <= 100_000, "proof: no list of steps")
     made = {} if certificate.get("made") is None else certificate["made"]
     entries = made.values() if isinstance(made, dict) else [None]
     demand(all(isinstance(x, str | int | float) and repr(x) not in ("nan", "inf", "-inf") for x in entries), "made")
     for step in certificate["proof"]:
-        demand(isinstance(step, dict) and step.get("step") in ["dual", *SPLITS], "proof: unknown step")
-        known = {"first", *SPLITS[step["step"]].split()} if step["step"] in SPLITS else set(DUAL.split())
-        demand(set(step) == {"step", *known}, f"{step['step']}: wrong fields")
-        demand(type(step.get("fix", True)) is bool, "fix: neither true nor false")
-        for array in [step[name] for name in ("active", "messages", "shares") if name in step]:
+        demand(isinstance(step, dict) and step.get("step") in ["dual", *KINDS], "proof: unknown step")
+        known = {"step", "first", *KINDS[step["step"]].split()} if step["step"] in KINDS else DUAL
+        demand(set(step) == known and type(step.get("fix", True)) is bool, "proof: a step has wrong fields")
+        for array in [step[name] for name in ARRAYS if name in step]:
             demand(isinstance(array, dict) and set(array) == {"bits", "data"}, "an array has wrong fields")
             demand(type(array["bits"]) is int and array["bits"] in (0, 1, *range(8, 65, 8)), "an array has wrong bits")
             demand(isinstance(array["data"], str) and BASE64.fullmatch(array["data"]), "an array is not in base64")
     for key, value in [item for part in (certificate, *certificate["proof"]) for item in part.items()]:
         values = value if key in ("home", "servers", "alpha", "beta", "hard") else [value]
-        least, most = (0, 200) if "bits" in key else (1 - 2**200, 2**200 - 1) if key in WIDE else (-(2**63), 2**63 - 1)
+        least, most = RANGES.get(key, (-(2**63), 2**63 - 1))
         right = isinstance(values, list) and all(type(x) is int and least <= x <= most for x in values)
         demand(key in NOT_WHOLE or right, f"{key}: no whole number from {least} to {most}")
 
 
-def verify(instance, certificate):
-    """Return (cost of the homes, bound) as rationals, or raise Rejected; both arguments are parsed JSON."""
-    p = Problem(instance)
-    check_format(certificate)
-    demand(certificate["instance"] == content_hash(instance), "instance: the certificate was made for another one")
-    cost = p.cost(numbers(certificate, "home", p.M, p.L - 1))
-    claim = Fraction(certificate["claim"], 2 ** certificate["bits"])
-    demand(claim <= cost, "claim: above the cost of the homes")
-    waiting = [(Region([range(p.L)] * p.M, (), [0] * p.L, [1] * p.L), certificate["proof"])]
+def prove(p, proof, claim):  # or raise Rejected
+    waiting = [(Region([range(p.L)] * p.M, (), [0] * p.L, [1] * p.L), proof)]
     while waiting:
         region, steps = waiting.pop()
         while region.propagate(p):
@@ -289,7 +277,19 @@ def verify(instance, certificate):
                 break
             for m, l in fixed(claim) if step["fix"] else ():
                 region.allowed[m].discard(l)
-    return cost, claim
+
+
+def verify(instance, certificate):
+    """Return (cost of the homes, bound) as rationals, or raise Rejected; both arguments are parsed JSON."""
+    p = Problem(instance)
+    check_format(certificate)
+    demand(certificate["instance"] == content_hash(instance), "instance: the certificate was made for another one")
+    cost = p.cost(numbers(certificate, "home", p.M, p.L - 1))
+    claim = certificate["claim"] * Fraction(2) ** -certificate["bits"]
+    demand(claim <= cost, "claim: above the cost of the homes")
+    if claim > 0:  # no cost is below 0
+        prove(Problem(instance, *map(certificate.get, OPTIONAL[1:])), certificate["proof"], claim)
+    return cost, max(claim, Fraction(0))
 
 
 if __name__ == "__main__":
