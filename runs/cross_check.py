@@ -2,7 +2,6 @@
 
 import contextlib
 import queue
-import re
 import threading
 from collections.abc import Generator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -10,6 +9,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from relocbench.formulations.incumbent import slack
+from relocbench.instances.files.file_name import safe_file_name
 from relocbench.instances.generators.families import family
 from relocbench.instances.instance import Instance
 from relocbench.instances.instance_source import write_instance
@@ -292,7 +292,7 @@ def conclude(
                 shrunk.add(fault)
                 pair = [named[name] for name in disagreement.methods]
                 small = _shrunk(by_hash[key], disagreement, pair, limits, shrink_seconds)
-                path = out / f"{_file_name(disagreement)}.json"
+                path = out / _file_name(disagreement)
                 write_instance(small, path)
                 disagreement = replace(disagreement, file=str(path))
             found.append(disagreement)
@@ -387,5 +387,4 @@ def _certified(row: Row, entry: Entry) -> Row:
 
 
 def _file_name(disagreement: Disagreement) -> str:
-    text = "-".join((disagreement.kind, *disagreement.methods, disagreement.instance))
-    return re.sub(r"[^\w.-]+", "_", text)[:150]
+    return safe_file_name("-".join((disagreement.kind, *disagreement.methods, disagreement.instance)), ".json")

@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from relocbench.instances.errors import InputError
+from relocbench.instances.files.file_name import safe_file_name
 from relocbench.instances.files.instance_parquet import write_rows
 from relocbench.instances.generators.generate import Plan
 from relocbench.spark.parallel_map import parallel_map
@@ -75,4 +76,4 @@ def generate(spark: "SparkSession", plan: Plan, numbers: Sequence[int], out: Pat
 
 
 def _file(out: Path, plan: Plan, number: int) -> Path:
-    return out / f"{plan.name(number)}.parquet"
+    return out / safe_file_name(plan.name(number), ".parquet")

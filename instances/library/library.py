@@ -16,6 +16,7 @@ from typing import Any
 from relocbench.instances.errors import InputError, shown
 from relocbench.instances.evaluation import checked_home
 from relocbench.instances.files.atomic_write import written_whole
+from relocbench.instances.files.file_name import LONGEST, safe_file_name
 from relocbench.instances.files.instance_json import read_json
 from relocbench.instances.files.json_fields import Fields, read_object
 from relocbench.instances.instance import Instance
@@ -327,10 +328,14 @@ def checked_name(name: str) -> str:
     Raises
     ------
     InputError
-        If it has other characters than lower-case letters, digits and single hyphens between them.
+        If it has other characters than lower-case letters, digits and single hyphens between them, or is too long.
     """
     if not NAME.fullmatch(name):
         raise InputError("name", f"expected lower-case letters and digits, joined by hyphens, got {shown(name)}")
+    if safe_file_name(name) != name:
+        raise InputError(
+            "name", f"expected a name that files can have, of at most {LONGEST} letters, got {shown(name)}"
+        )
     return name
 
 

@@ -70,6 +70,7 @@ def run(
     Example: relocbench generate --family small --regime scarce --out small.parquet
     """
     from relocbench.instances.errors import InputError
+    from relocbench.instances.files.file_name import safe_file_name
     from relocbench.instances.files.instance_parquet import write_rows
     from relocbench.instances.generators.generate import generate_many
     from relocbench.instances.instance_source import write_instance
@@ -106,7 +107,7 @@ def run(
     else:
         written = []
         for instance in stream:
-            written.append(str(out / f"{instance.name}.json"))
+            written.append(str(out / safe_file_name(instance.name, ".json")))
             write_instance(instance, written[-1])
     if as_json:
         print_json({"instances": total, "files": written})

@@ -23,7 +23,10 @@ def run(
     time_limit: Annotated[float, typer.Option(help="Time limit of each method in seconds.", min=0)] = 10.0,
     out: Annotated[
         list[Path] | None,
-        typer.Option(help="File to write: a page (.html) or a picture (.png); repeatable. Default: NAME.html."),
+        typer.Option(
+            help="File to write: a page (.html) or a picture (.png); repeatable. Default: NAME.html in "
+            "the current folder, unless that file is something else than such a page."
+        ),
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
@@ -36,18 +39,22 @@ def run(
     """
     from relocbench.instances.errors import InputError
     from relocbench.instances.gap import excess
-    from relocbench.instances.instance_source import read_instance
+    from relocbench.instances.instance_source import check_not_the_instance, read_instance
     from relocbench.reports.pages.chromium import require_chromium
     from relocbench.reports.pages.requirements import require
     from relocbench.runs.selectors import parse_selectors
     from relocbench.terminal import command_line, print_json, print_table
 
     problem = read_instance(instance)
-    files = out or [Path(f"{problem.name or problem.hash[:12]}.html")]
-    for path in files:
+    for path in out or ():
         if path.suffix not in (".html", ".png"):
             raise InputError(str(path), "expected a name ending in .html or .png")
+        for file in (instance, *(solutions or ())):
+            check_not_the_instance(path, file)
     require()
+    from relocbench.reports.map.page import default_path, page_of
+
+    files = out or [default_path(problem)]
     if any(path.suffix == ".png" for path in files):
         require_chromium()
     from relocbench.reports.map.assignments import gather
@@ -60,8 +67,6 @@ def run(
 
             write_picture(found, path)
         else:
-            from relocbench.reports.map.page import page_of
-
             page_of(problem, found, known, command_line()).write(path)
 
     bound = None if known is None else known.bound

@@ -2,13 +2,13 @@
 
 import fnmatch
 import math
-import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from relocbench.instances.errors import InputError
+from relocbench.instances.files.file_name import safe_file_name
 from relocbench.instances.files.solution_file import StoredSolution, write_solution
 from relocbench.instances.instance import Instance
 from relocbench.instances.instance_source import write_instance
@@ -297,11 +297,11 @@ def _suspects(case: Case, worse: list[Finding], pairs: dict[str, Pairs], rule: R
 
 
 def _write(small: SmallestInstance, method: str, origin: str, folder: Path) -> WrittenInstance:
-    stem = re.sub(r"[^\w.-]+", "_", f"{method}-{small.instance.name}").strip("_")[:150]
-    file, homes = folder / f"{stem}.json", None
+    stem = f"{method}-{small.instance.name}"
+    file, homes = folder / safe_file_name(stem, ".json"), None
     write_instance(small.instance, file)
     if small.home is not None and small.before is not None:
-        homes = folder / f"{stem}.before.json"
+        homes = folder / safe_file_name(stem, ".before.json")
         stored = StoredSolution(
             small.instance.hash, f"baseline of {method}", 0, "feasible", small.home, small.before, None
         )

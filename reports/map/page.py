@@ -5,15 +5,19 @@ from pathlib import Path
 
 import numpy as np
 
+from relocbench.instances.errors import InputError
 from relocbench.instances.evaluation import use
+from relocbench.instances.files.file_name import safe_file_name
 from relocbench.instances.gap import excess
 from relocbench.instances.instance import Instance
 from relocbench.reports.map.assignments import Assignment, KnownBound
 from relocbench.reports.map.figure import MOST_CLIENTS, draw_map
-from relocbench.reports.pages.page import Page
+from relocbench.reports.pages.page import Page, kind_of
 from relocbench.reports.pages.tables import Column, Table, Value
 
 SCRIPT = Path(__file__).parent / "links.js"
+# How the page states that it is a page of maps.
+KIND = "map"
 
 
 def page_of(instance: Instance, assignments: Sequence[Assignment], known: KnownBound | None, command: str) -> Page:
@@ -35,7 +39,8 @@ def page_of(instance: Instance, assignments: Sequence[Assignment], known: KnownB
     Page
         The page.
     """
-    page = Page(instance.name or f"Instance {instance.hash[:12]}", _lead(instance, assignments, known))
+    title = instance.name or f"Instance {instance.hash[:12]}"
+    page = Page(title, _lead(instance, assignments, known), kind=KIND)
     page.table(_table(assignments, known))
     for assignment in assignments:
         page.section(assignment.label)
@@ -43,6 +48,30 @@ def page_of(instance: Instance, assignments: Sequence[Assignment], known: KnownB
     page.script(SCRIPT.read_text(encoding="utf-8"))
     page.provenance(command, {"instance": instance.hash})
     return page
+
+
+def default_path(instance: Instance) -> Path:
+    """Return the file in the current folder that the page of an instance is written to by default.
+
+    Parameters
+    ----------
+    instance
+        The instance.
+
+    Returns
+    -------
+    Path
+        The file, which does not exist or is a page of maps.
+
+    Raises
+    ------
+    InputError
+        If there is another file of that name, which must not be overwritten without being named.
+    """
+    path = Path(safe_file_name(instance.name or instance.hash[:12], ".html"))
+    if path.exists() and (not path.is_file() or kind_of(path) != KIND):
+        raise InputError(str(path), "exists and is not a page of `relocbench show`; name the file to write with --out")
+    return path
 
 
 def _lead(instance: Instance, assignments: Sequence[Assignment], known: KnownBound | None) -> str:

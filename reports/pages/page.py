@@ -1,12 +1,14 @@
 """A page: the parts that a report adds to it, and the one file that it is written to."""
 
 import datetime
+import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from markupsafe import Markup
 
+from relocbench.instances.errors import InputError, reason
 from relocbench.instances.files.atomic_write import written_whole
 from relocbench.reports.pages.glossary import glossary
 from relocbench.reports.pages.markup import marked, plain
@@ -33,11 +35,14 @@ class Page:
         The subject of the page.
     lead
         The main result in a sentence or two. A blank line starts a new paragraph.
+    kind
+        The kind of report, as :func:`kind_of` reads it from the file.
     """
 
-    def __init__(self, title: str, lead: str = "") -> None:
+    def __init__(self, title: str, lead: str = "", *, kind: str = "report") -> None:
         self.title = title
         self.lead = lead
+        self.kind = kind
         self._parts: list[Markup] = []
         self._figures: dict[str, str] = {}
         self._contents: list[tuple[str, str]] = []
@@ -251,6 +256,7 @@ class Page:
         template = environment.from_string((FOLDER / "page.html").read_text(encoding="utf-8"))
         return template.render(
             title=self.title,
+            kind=self.kind,
             lead=[marked(part) for part in self.lead.split("\n\n") if part],
             contents=self._contents if len(self._contents) > MOST_SECTIONS_WITHOUT_LINKS else [],
             body=Markup("\n").join(self._parts),
@@ -287,6 +293,33 @@ def _below_plot(caption: str) -> Markup:
     return Markup(
         '<p class="command" hidden><code></code><button type="button">copy</button></p><figcaption>{}</figcaption>'
     ).format(marked(caption))
+
+
+def kind_of(path: Path) -> str | None:
+    """Return the kind of a report in a file.
+
+    Parameters
+    ----------
+    path
+        A file.
+
+    Returns
+    -------
+    str or None
+        The kind that the page states in its head; None if the file is not a page of this project.
+
+    Raises
+    ------
+    InputError
+        If the file cannot be read.
+    """
+    try:
+        with path.open("rb") as file:
+            head = file.read(1024)
+    except OSError as error:
+        raise InputError(str(path), f"cannot be read ({reason(error)})") from error
+    found = re.search(rb'<meta name="generator" content="relocbench ([^"]*)">', head)
+    return found[1].decode(errors="replace") if found else None
 
 
 def plotly_script() -> str:

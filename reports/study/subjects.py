@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
+from relocbench.instances.files.file_name import safe_file_name
 from relocbench.instances.generators.families import Cell, Value, family
 from relocbench.instances.instance import Instance
 from relocbench.instances.instance_source import instance_files, read_instance, read_instances, write_instance
@@ -184,7 +185,7 @@ def without_duplicates(subjects: Iterable[Subject]) -> list[Subject]:
 
 def _from_cell(cell: Cell, seed: int) -> Subject:
     instance = cell.build(seed)
-    file = f"{instance.name}.json"
+    file = safe_file_name(instance.name, ".json")
     settings = " ".join(f"--set {shlex.quote(f'{name}={value}')}" for name, value in (cell.varied | cell.extra).items())
     made_by = f"relocbench generate --family {cell.family.name} {settings} --seed {seed} --out {shlex.quote(file)}"
     return _subject(instance, file, made_by)
