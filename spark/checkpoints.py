@@ -2,15 +2,13 @@
 
 import contextlib
 import json
-import os
 import re
-import shutil
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from relocbench.instances.errors import InputError, reason, shown
-from relocbench.instances.files.atomic_write import written_whole
+from relocbench.instances.files.atomic_write import folder_written_whole, written_whole
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -31,11 +29,8 @@ def write_dataset(frame: "DataFrame", folder: Path) -> None:
     folder
         The final folder. An existing one is replaced.
     """
-    temporary = folder.with_name(f".{folder.name}.part")
-    frame.write.mode("overwrite").parquet(os.path.abspath(temporary))
-    if folder.exists():
-        shutil.rmtree(folder)
-    temporary.rename(folder)
+    with folder_written_whole(folder) as temporary:
+        frame.write.parquet(str(temporary))
 
 
 def run_once(
