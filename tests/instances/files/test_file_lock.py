@@ -47,7 +47,10 @@ def test_the_lock_of_a_killed_process_is_free(tmp_path, monkeypatch):
         assert holder.stdout is not None
         assert holder.stdout.readline() == "locked\n"
         monkeypatch.setattr(file_lock, "PATIENCE", 0.1)
-        with pytest.raises(InputError, match="another process has held its lock for 0.1 s"), locked(tmp_path / "file"):
+        with (
+            pytest.raises(InputError, match=r"another process has held its lock for 0\.1 s"),
+            locked(tmp_path / "file"),
+        ):
             pass
         holder.kill()
     with locked(tmp_path / "file"):
