@@ -1,7 +1,8 @@
 """Changes of the library: only verified certificates enter it, and no entry becomes worse."""
 
+import contextlib
 import dataclasses
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
@@ -26,6 +27,10 @@ OnStep = Callable[[int], None]
 
 class RefusedError(Exception):
     """The library does not accept a certificate or solution; the message is the reason."""
+
+
+class _ChangedError(Exception):
+    """Another process has changed the entry since it was read."""
 
 
 @dataclass(frozen=True)
@@ -72,19 +77,29 @@ def add(library: Library, instance: Instance, certificate: Certificate, *, name:
         If the certificate does not prove its claim, or the library already contains the name or the instance.
     """
     name = checked_name(name or instance.name)
-    for known in library.entries.values():
-        if known.name == name or known.instance == instance.hash:
-            raise RefusedError(
-                f"{name} is already in the library, as {known.name}; use `library improve` for a better certificate"
-            )
+    _refuse_known(library.entries, name, instance)
+    library.check_writable()
     origin = by or _origin(certificate)
     instance = dataclasses.replace(instance, name=name)
     certificate = dataclasses.replace(certificate, made={"homes_by": origin, "bound_by": origin})
     entry = _verified_entry(instance, certificate, None)
-    write_instance(instance, library.instance_path(name))
-    write_certificate(certificate, library.certificate_path(name))
-    library.put(entry)
+
+    def write(entries: Mapping[str, Entry]) -> Entry:
+        _refuse_known(entries, name, instance)
+        write_instance(instance, library.instance_path(name))
+        write_certificate(certificate, library.certificate_path(name))
+        return entry
+
+    library.change(write)
     return entry
+
+
+def _refuse_known(entries: Mapping[str, Entry], name: str, instance: Instance) -> None:
+    for known in entries.values():
+        if known.name == name or known.instance == instance.hash:
+            raise RefusedError(
+                f"{name} is already in the library, as {known.name}; use `library improve` for a better certificate"
+            )
 
 
 def improve(library: Library, name: str, offer: Offer, by: str = "") -> Change:
@@ -92,7 +107,8 @@ def improve(library: Library, name: str, offer: Offer, by: str = "") -> Change:
 
     The homes and the proof of a certificate do not depend on each other. So the better homes and the better proof are
     combined into one certificate, which is verified before it is written. The bound of a solution has no proof. It is
-    stored as a claim.
+    stored as a claim. If another process changes the entry meanwhile, the offer is combined with what is then in the
+    library, so that no improvement is lost.
 
     Parameters
     ----------
@@ -116,22 +132,34 @@ def improve(library: Library, name: str, offer: Offer, by: str = "") -> Change:
         If the offer belongs to another instance, does not prove its claim, claims an impossible bound, or improves
         nothing.
     """
-    before, instance = library.entry(name), library.read(name)
+    instance = library.read(name)
     if offer.instance != instance.hash:
         raise RefusedError(
             f"is for another instance: expected the hash {instance.hash[:16]}…, got {offer.instance[:16]}"
         )
-    stored = read_certificate(library.certificate_path(name))
+    library.check_writable()
+    if isinstance(offer, Certificate):
+        objective = _proved(instance, offer).objective
+    else:
+        objective = cost(instance, offer.home.tolist())
+    while True:
+        with contextlib.suppress(_ChangedError):
+            return _combine(library, name, instance, offer, objective, by)
+
+
+def _combine(
+    library: Library, name: str, instance: Instance, offer: Offer, objective: Fraction | None, by: str
+) -> Change:
+    """Combine an offer, whose homes have the given cost, with an entry, and write the result if it is better."""
+    before, stored = library.entry(name), read_certificate(library.certificate_path(name))
     merged, better = stored, []
     if isinstance(offer, Certificate):
-        origin = by or _origin(offer)
-        objective, claims = _proved(instance, offer).objective, []
+        origin, claims = by or _origin(offer), []
         if offer.bound > Fraction(before.exact_bound):
             merged = dataclasses.replace(merged, claim=offer.claim, bits=offer.bits, proof=offer.proof)
             better.append("bound")
     else:
         origin = by or f"{offer.method}, seed {offer.seed}"
-        objective = cost(instance, offer.home.tolist())
         claims = [] if offer.bound is None else [Claim(offer.bound, origin)]
     if objective is not None and objective < Fraction(before.exact_objective):
         merged = dataclasses.replace(merged, home=offer.home)
@@ -151,9 +179,15 @@ def improve(library: Library, name: str, offer: Offer, by: str = "") -> Change:
     if not better:
         known = f"ΣD = {before.objective!r}, lower bound {before.bound!r}"
         raise RefusedError(f"improves nothing: the library has {name} with {known}")
-    if merged.home is not stored.home or merged.proof is not stored.proof:
-        write_certificate(merged, library.certificate_path(name))
-    library.put(after)
+
+    def write(entries: Mapping[str, Entry]) -> Entry:
+        if entries.get(name) != before:
+            raise _ChangedError
+        if merged.home is not stored.home or merged.proof is not stored.proof:
+            write_certificate(merged, library.certificate_path(name))
+        return after
+
+    library.change(write)
     return Change(before, after, tuple(better))
 
 

@@ -7,7 +7,7 @@ import difflib
 import fnmatch
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, dataclass, fields
 from functools import cached_property
 from pathlib import Path
@@ -16,6 +16,7 @@ from typing import Any
 from relocbench.instances.errors import InputError, shown
 from relocbench.instances.evaluation import checked_home
 from relocbench.instances.files.atomic_write import written_whole
+from relocbench.instances.files.file_lock import locked
 from relocbench.instances.files.file_name import LONGEST, safe_file_name
 from relocbench.instances.files.instance_json import read_json
 from relocbench.instances.files.json_fields import Fields, read_object
@@ -266,12 +267,47 @@ class Library:
         InputError
             If the index cannot be read or written.
         """
-        entries = {**self.entries, entry.name: entry}
-        lines = ",\n  ".join(json.dumps(one.to_json(), ensure_ascii=False) for one in entries.values())
-        text = f'{{"format": "{FORMAT}", "version": {self.version + 1}, "entries": [\n  {lines}]}}\n'
-        with written_whole(self.index_path) as temporary:
-            temporary.write_text(text, encoding="utf-8")
-        del self._index  # the next access reads the new index
+        self.change(lambda entries: entry)
+
+    def change(self, decide: Callable[[Mapping[str, Entry]], Entry]) -> None:
+        """Change the library while no other process can change it, and increase the version by 1.
+
+        Parameters
+        ----------
+        decide
+            Gets the entries as they are now, writes the files of one entry, and returns that entry for the index. If it
+            raises an exception, the index stays as it is.
+
+        Raises
+        ------
+        InputError
+            If the index cannot be read or written.
+        """
+        with locked(self.index_path):
+            self.reread()
+            entry = decide(self.entries)
+            entries = {**self.entries, entry.name: entry}
+            lines = ",\n  ".join(json.dumps(one.to_json(), ensure_ascii=False) for one in entries.values())
+            text = f'{{"format": "{FORMAT}", "version": {self.version + 1}, "entries": [\n  {lines}]}}\n'
+            with written_whole(self.index_path) as temporary:
+                temporary.write_text(text, encoding="utf-8")
+            self.reread()
+
+    def reread(self) -> None:
+        """Let the next access read the index again, because another process may have changed it."""
+        self.__dict__.pop("_index", None)
+
+    def check_writable(self) -> None:
+        """Check that the library can be changed, before the work for a change is done.
+
+        Raises
+        ------
+        InputError
+            If the folder does not exist or cannot be written.
+        """
+        _ = self.entries
+        with locked(self.index_path):
+            pass
 
     @cached_property
     def _index(self) -> tuple[int, dict[str, Entry]]:

@@ -100,7 +100,7 @@ def test_a_name_of_the_largest_length_can_be_written(tmp_path):
     assert (tmp_path / ("x" * 250)).read_text() == "whole"
 
 
-@pytest.mark.parametrize("error", [OSError(errno.ENOSPC, "full"), RuntimeError("no"), KeyboardInterrupt()])
+@pytest.mark.parametrize("error", [OSError(errno.ENOSPC, "full"), RuntimeError("no"), KeyboardInterrupt("stop")])
 def test_a_failed_write_leaves_the_file_and_the_folder_as_they_were(tmp_path, error):
     path = tmp_path / "file"
     path.write_text("before")
