@@ -13,7 +13,7 @@ def meet(folder: Path, count: int) -> None:
     """Wait until ``count`` processes have called this function with the same folder."""
     folder.mkdir(exist_ok=True)
     (folder / str(os.getpid())).touch()
-    deadline = time.monotonic() + 120
+    deadline = time.monotonic() + 60
     while len(list(folder.iterdir())) < count:
         if time.monotonic() > deadline:
             raise TimeoutError(f"expected {count} processes in {folder}")

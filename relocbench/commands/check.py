@@ -165,10 +165,13 @@ def _print_update(changed: "Update", as_json: bool) -> None:
             }
             for renewed in changed.renewed
         ]
-        print_json({"baseline": str(changed.path), "written": changed.written, "methods": methods})
+        answer = {"baseline": str(changed.path), "written": changed.written, "replaced": changed.replaced}
+        print_json(answer | {"methods": methods})
         return
     for renewed in changed.renewed:
         print("\n".join(_lines(renewed)))
+    for method in changed.replaced:
+        print(f"{method}: another update wrote costs meanwhile; they were replaced")
     print(f"written: {changed.path}" if changed.written else f"not written, because runs failed: {changed.path}")
 
 

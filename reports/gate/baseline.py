@@ -1,5 +1,6 @@
 """The baseline: a committed file with the costs of methods by instance and seed."""
 
+import gzip
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -143,11 +144,12 @@ def write_baseline(baseline: Baseline, path: Path) -> None:
     baseline
         The baseline.
     path
-        The file.
+        The file, compressed if its name ends in ``.gz``.
     """
     parts = ",\n".join(map(_record_text, baseline.records.values()))
+    content = f'{{"format": "{FORMAT}", "methods": [\n{parts}]}}\n'.encode()
     with written_whole(path) as temporary:
-        temporary.write_text(f'{{"format": "{FORMAT}", "methods": [\n{parts}]}}\n', encoding="utf-8")
+        temporary.write_bytes(gzip.compress(content, mtime=0) if path.suffix == ".gz" else content)
 
 
 def _record_text(record: Record) -> str:

@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from relocbench.instances.errors import InputError
+from relocbench.instances.files.file_lock import locked
 from relocbench.instances.instance import Instance
 from relocbench.instances.library.library import FOLDER, Library
 from relocbench.reports.gate.baseline import USUAL, Baseline, Line, Record, read_baseline, write_baseline
@@ -62,11 +63,14 @@ class Update:
         The new records.
     written
         Whether the file was written. It is not written if a run failed.
+    replaced
+        The methods of which another process wrote costs during the runs. The costs of this update replace them.
     """
 
     path: Path
     renewed: tuple[RenewedRecord, ...]
     written: bool
+    replaced: tuple[str, ...] = ()
 
 
 def update(
@@ -105,6 +109,8 @@ def update(
         If there is no method, or if the pattern selects no instance.
     """
     path = Path(baseline) if baseline is not None else USUAL
+    with locked(path):  # a folder that cannot be written is noticed before the runs, which take long
+        pass
     old = read_baseline(path) if path.exists() else Baseline({})
     selectors = selectors_of(method) or [as_selector(name) for name in old.records]
     if not selectors:
@@ -127,10 +133,22 @@ def update(
         _renewed_record(record, found, old.records.get(record.method), opened)
         for record, found in zip(conditions, measured, strict=True)
     ]
-    written = not any(found.failed for found in renewed)
-    if written:
-        write_baseline(Baseline({**old.records, **{found.record.method: found.record for found in renewed}}), path)
-    return Update(path, tuple(renewed), written)
+    if any(found.failed for found in renewed):
+        return Update(path, tuple(renewed), False)
+    return Update(path, tuple(renewed), True, _write(old, [found.record for found in renewed], path))
+
+
+def _write(old: Baseline, records: Sequence[Record], path: Path) -> tuple[str, ...]:
+    """Write records to a baseline that another process may have changed since it was read as ``old``.
+
+    The records of other methods stay as they are now. Return the methods of which another process has written a record
+    meanwhile, which was replaced.
+    """
+    with locked(path):
+        now = read_baseline(path) if path.exists() else Baseline({})
+        write_baseline(Baseline({**now.records, **{record.method: record for record in records}}), path)
+    methods = (record.method for record in records)
+    return tuple(method for method in methods if now.records.get(method) not in (None, old.records.get(method)))
 
 
 def _conditions(

@@ -100,7 +100,7 @@ def test_show_replaces_its_own_page_and_no_other_file(run, place):
 
 
 def test_a_study_and_a_cross_check_write_in_their_folders(run, place):
-    write_rows(instances(place)[:4], place / "all.parquet")
+    write_rows(instances(place)[1:3], place / "all.parquet")
     code, _, err = run("study", "all.parquet", "--method", "nearest", "--out", "study")
     assert (code, err) == (0, "")
     code, _, err = run("bench", "--cross-check", "all.parquet", "--method", "enumerate", "--out", "checked")
