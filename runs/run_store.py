@@ -19,6 +19,7 @@ import pyarrow.parquet as pq
 from relocbench.instances.errors import InputError, reason, shown
 from relocbench.instances.evaluation import mean_distance, use
 from relocbench.instances.files.atomic_write import written_whole
+from relocbench.instances.files.parquet_sizes import check_page_sizes
 from relocbench.instances.gap import gap
 from relocbench.instances.instance import Instance
 from relocbench.runs.environment import information
@@ -368,21 +369,26 @@ def _columns(row: Row) -> dict[str, Any]:
 
 def _read_row(path: Path) -> Row:
     try:
-        file = pq.ParquetFile(path)
-        names = set(file.schema_arrow.names)
-        if "format" not in names:
-            raise InputError(str(path), "expected a file of the run store, the column format is missing")
-        table = file.read(use_threads=False)  # for a single row, threads cost more than they save
-        found = table.column("format")[0].as_py() if len(table) == 1 else None
-        if found != FORMAT:
-            raise InputError(str(path), f'expected one row of format "{FORMAT}", got {shown(found)}')
-        table.validate(full=True)
-        table = table.select(SCHEMA.names).cast(SCHEMA)
-        [values] = table.to_pylist(maps_as_pydicts="strict")
-    except InputError:
-        raise
+        with pa.OSFile(str(path)) as source:
+            file = pq.ParquetFile(source)
+            check_page_sizes(source)
+            return _row_in(file)
+    except InputError as error:
+        raise error.inside(str(path)) from error
     except (pa.ArrowException, OSError, ValueError, KeyError, MemoryError) as error:
         raise InputError(str(path), f"cannot be read as a run ({reason(error)})") from error
+
+
+def _row_in(file: pq.ParquetFile) -> Row:
+    if "format" not in file.schema_arrow.names:
+        raise InputError("", "expected a file of the run store, the column format is missing")
+    table = file.read(use_threads=False)  # for a single row, threads cost more than they save
+    found = table.column("format")[0].as_py() if len(table) == 1 else None
+    if found != FORMAT:
+        raise InputError("", f'expected one row of format "{FORMAT}", got {shown(found)}')
+    table.validate(full=True)
+    table = table.select(SCHEMA.names).cast(SCHEMA)
+    [values] = table.to_pylist(maps_as_pydicts="strict")
     values["trace"] = [(point["seconds"], point["incumbent"], point["bound"]) for point in values["trace"]]
     del values["format"]
     return Row(**values)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from relocbench.instances.errors import InputError, reason
-from relocbench.instances.files.edge_list import EdgeText, only_comments, parse_edges
+from relocbench.instances.files.edge_list import LONGEST_LINE, EdgeText, only_comments, parse_edges
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -185,4 +185,5 @@ def _only_comments_before(path: str, end: int) -> bool:
 def _decompress(path: str) -> Iterator[bytes]:
     with gzip.open(path, "rb") as file:
         while text := file.read(PIECE_BYTES):
-            yield text if text.endswith(b"\n") else text + file.readline()
+            # A file without line breaks must not be decompressed to one line.
+            yield text if text.endswith(b"\n") else text + file.readline(LONGEST_LINE)

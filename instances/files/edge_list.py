@@ -18,6 +18,8 @@ from relocbench.instances.errors import shown
 
 IdArray = npt.NDArray[np.int64]
 
+# The longest line in characters. A longer one is cut, so that it is no edge.
+LONGEST_LINE = 1 << 20
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 _ID = re.compile(r"-?[0-9]+")  # int() would also accept 1_000 and the digits of other scripts
 _EDGE_BEGINS = re.compile(rb"\s*-?\d")
@@ -87,7 +89,7 @@ def only_comments(text: bytes) -> bool:
     return _end_of_comments(text) == len(text)
 
 
-def parse_regular(source: Path | io.BytesIO, separator: str, skip: int = 0) -> tuple[IdArray, IdArray] | None:
+def parse_regular(source: Path | io.BufferedIOBase, separator: str, skip: int = 0) -> tuple[IdArray, IdArray] | None:
     """Read a regular edge list, which has only edges with one separator, at full speed.
 
     Parameters

@@ -1,18 +1,21 @@
 """Follower graphs: read from an edge list, or synthetic."""
 
-import gzip
+import array
+import io
+import itertools
 import re
 import zlib
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import IO
 
 import numpy as np
 import numpy.typing as npt
 
 from relocbench.instances.errors import InputError, reason, shown
 from relocbench.instances.files.edge_list import (
+    LONGEST_LINE,
     IdArray,
     edge_of,
     is_comment,
@@ -20,6 +23,10 @@ from relocbench.instances.files.edge_list import (
     parse_regular,
     separator_of,
 )
+from relocbench.instances.files.limited_file import open_limited
+
+# The largest edge list in bytes, decompressed: about 2·10⁹ edges, which need 32 GiB of memory. Spark reads larger ones.
+LARGEST_EDGE_LIST = 32 << 30
 
 
 @dataclass(frozen=True, eq=False)
@@ -101,30 +108,39 @@ def read_follower_graph(path: str | Path) -> FollowerGraph:
     try:
         lead, separator = _first_edge(path)
         if separator is None:
-            raise InputError(str(path), "expected lines `follower<TAB>followee`, found no edge")
+            raise InputError("", "expected lines `follower<TAB>followee`, found no edge")
         return _read_fast(path, lead, separator) or _read_by_line(path)
+    except InputError as error:
+        raise error.inside(str(path)) from error
     except (OSError, EOFError, zlib.error, UnicodeDecodeError) as error:
         raise InputError(str(path), f"cannot be read ({reason(error)})") from error
 
 
-def _open(path: Path) -> IO[str]:
-    if path.suffix == ".gz":
-        return gzip.open(path, "rt", encoding="utf-8-sig")
-    return path.open(encoding="utf-8-sig")
+def _lines(path: Path) -> Iterator[str]:
+    """Read the lines of a file. A longer line is cut, so that it is no edge."""
+    with _open(path) as file, io.TextIOWrapper(file, encoding="utf-8-sig") as text:
+        yield from iter(lambda: text.readline(LONGEST_LINE), "")
+
+
+def _open(path: Path) -> io.BufferedReader:
+    return open_limited(path, LARGEST_EDGE_LIST)
 
 
 def _first_edge(path: Path) -> tuple[int, str | None]:
     """Return the number of lines before the first edge, and the separator of its ids."""
-    with _open(path) as lines:
-        for number, line in enumerate(lines):
-            if re.match(r"\s*-?\d", line):
-                return number, separator_of(line)
+    for number, line in enumerate(_lines(path)):
+        if re.match(r"\s*-?\d", line):
+            return number, separator_of(line)
     return 0, None
 
 
 def _read_fast(path: Path, skip: int, separator: str) -> FollowerGraph | None:
     """Read a regular file at full speed; None if the file must be read line by line."""
-    edges = parse_regular(path, separator, skip)
+    if path.suffix == ".gz":
+        with _open(path) as file:
+            edges = parse_regular(file, separator, skip)
+    else:
+        edges = parse_regular(path, separator, skip)
     # The skipped lines may contain a wrong line besides a header, so only comments may be skipped without a check.
     if edges is None or (skip and not _only_comments(path, skip)):
         return None
@@ -132,23 +148,21 @@ def _read_fast(path: Path, skip: int, separator: str) -> FollowerGraph | None:
 
 
 def _only_comments(path: Path, count: int) -> bool:
-    with _open(path) as lines:
-        return all(is_comment(line) for line, _ in zip(lines, range(count), strict=False))
+    return all(is_comment(line) for line in itertools.islice(_lines(path), count))
 
 
 def _read_by_line(path: Path) -> FollowerGraph:
-    ids: list[tuple[int, int]] = []
+    ids = array.array("q")  # a list of pairs would need ten times as much memory
     header_possible = True
-    with _open(path) as lines:
-        for number, line in enumerate(lines, start=1):
-            if is_comment(line):
-                continue
-            edge = edge_of(line)
-            if edge is not None:
-                ids.append(edge)
-            elif not (header_possible and may_be_header(line)):
-                raise InputError(f"{path}: line {number}", f"expected two ids, got {shown(line.strip())}")
-            header_possible = False
+    for number, line in enumerate(_lines(path), start=1):
+        if is_comment(line):
+            continue
+        edge = edge_of(line)
+        if edge is not None:
+            ids.extend(edge)
+        elif not (header_possible and may_be_header(line)):
+            raise InputError(f"line {number}", f"expected two ids, got {shown(line.strip())}")
+        header_possible = False
     edges = np.array(ids, np.int64).reshape(-1, 2)
     return FollowerGraph(edges[:, 0].copy(), edges[:, 1].copy())
 

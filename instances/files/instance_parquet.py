@@ -14,6 +14,7 @@ import pyarrow.parquet as pq
 from relocbench.instances.errors import InputError, reason, shown
 from relocbench.instances.files.atomic_write import written_whole
 from relocbench.instances.files.instance_json import FORMAT
+from relocbench.instances.files.parquet_sizes import PageSizes
 from relocbench.instances.instance import Instance
 from relocbench.instances.kernels.ragged import FloatArray, Ragged, offsets
 
@@ -40,8 +41,6 @@ SCHEMA = pa.schema(
         pa.field("parameters", pa.string(), nullable=False),  # JSON
     ]
 )
-# Largest uncompressed size of a row group, in bytes.
-LARGEST_ROW_GROUP = 4 << 30
 # For fields of an instance, the column of the file that contains each.
 COLUMNS = {
     "server_x": "server_x",
@@ -142,27 +141,29 @@ def read_rows(path: Path, name: str | None = None) -> Iterator[Instance]:
         If the file cannot be read or a row is not a valid instance; the message names the row and the column.
     """
     with _as_input_error(""):
-        file = pq.ParquetFile(path)
-    with file:
+        source = pa.OSFile(str(path))
+    with source:
         with _as_input_error(""):
+            file = pq.ParquetFile(source)
+            sizes = PageSizes(source)
             _check_schema(file.schema_arrow)
         number = 0
         for group in range(file.num_row_groups):
             with _as_input_error(f"row group {group}"):
+                sizes.check(group)
                 if name is not None:
-                    names = file.read_row_group(group, columns=["name"])["name"].to_pylist()
+                    # Few at a time, because a dictionary can repeat a long text in every row.
+                    batches = file.iter_batches(16, [group], ["name"])
+                    names = [found for batch in batches for found in batch["name"].to_pylist()]
                     if name not in names:
                         number += len(names)
                         continue
-                table = _read_group(file, group)
-            for row in range(len(table)):
-                if name is not None and table["name"][row].as_py() != name:
-                    number += 1
-                    continue
-                try:
-                    yield _from_row({name: table[name][row] for name in SCHEMA.names})
-                except InputError as error:
-                    raise error.inside(f"row {number}") from error
+            for row in _rows(file, group):
+                if name is None or row["name"].as_py() == name:
+                    try:
+                        yield _from_row(row)
+                    except InputError as error:
+                        raise error.inside(f"row {number}") from error
                 number += 1
         if number == 0:
             raise InputError("", "expected at least one instance, the file has no rows")
@@ -173,8 +174,8 @@ def _as_input_error(place: str) -> Iterator[None]:
     """Convert the exceptions that Arrow raises for a damaged file to an InputError that names the place."""
     try:
         yield
-    except InputError:
-        raise
+    except InputError as error:
+        raise error.inside(place) if place else error from error
     except (pa.ArrowException, OSError, ValueError, MemoryError) as error:
         raise InputError(place, f"cannot be read as Parquet ({reason(error)})") from error
 
@@ -190,13 +191,18 @@ def _check_schema(found: pa.Schema) -> None:
             raise InputError(field.name, f"expected type {field.type}, got {found.field(columns[0]).type}")
 
 
-def _read_group(file: pq.ParquetFile, number: int) -> pa.Table:
-    # The metadata of single columns must not be read: if they are damaged, Arrow terminates the process.
-    if file.metadata.row_group(number).total_byte_size > LARGEST_ROW_GROUP:
-        raise InputError(f"row group {number}", f"expected at most {LARGEST_ROW_GROUP >> 20} MiB of data, got more")
-    table = file.read_row_group(number, columns=SCHEMA.names)
-    table.validate(full=True)  # Arrow does not check offsets and text when it reads them
-    return table
+def _rows(file: pq.ParquetFile, group: int) -> Iterator[dict[str, pa.Scalar]]:
+    """Read the rows of a row group one at a time, so that only one of them is in memory."""
+    place = f"row group {group}"
+    with _as_input_error(place):
+        batches = file.iter_batches(1, [group], SCHEMA.names)
+    while True:
+        with _as_input_error(place):
+            batch = next(batches, None)
+            if batch is None:
+                return
+            batch.validate(full=True)  # Arrow does not check offsets and text when it reads them
+        yield {name: batch[name][0] for name in SCHEMA.names}
 
 
 def _similar(found: pa.DataType, wanted: pa.DataType) -> bool:

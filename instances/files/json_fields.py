@@ -1,6 +1,5 @@
 """Checked reading of JSON files: every problem becomes an error of one line that names the field."""
 
-import gzip
 import json
 import sys
 import zlib
@@ -15,11 +14,18 @@ import numpy.typing as npt
 
 from relocbench.instances.checks import text
 from relocbench.instances.errors import InputError, reason, shown
+from relocbench.instances.files.limited_file import LARGEST_TEXT, open_limited
 from relocbench.instances.kernels.ragged import FloatArray
 
-# Largest uncompressed size of a JSON file, in bytes. The parsed form needs about ten times as much memory; larger
-# instances should be stored as Parquet.
-LARGEST_JSON = 1 << 30
+# The largest memory that a parsed file may need, in bytes: this number, and at most this multiple of the text above a
+# start that small files may always need. By the estimate below, files of this project need 8 to 25 times their size,
+# and a text of empty lists 45 times.
+LARGEST_PARSED = 4 << 30
+PARSED_RATIO = 32
+PARSED_START = 64 << 20
+# The memory in bytes that Python needs at most for an object, a list, a field, an entry, and half of a text, measured
+# with CPython 3.11. Each is recognised by a character, which may also stand inside a text.
+PARSED_COSTS = ((b"{", 210), (b"[", 90), (b":", 100), (b",", 40), (b'"', 30))
 
 
 class Fields:
@@ -282,7 +288,7 @@ def whole_numbers(values: list[Any], entry: str) -> npt.NDArray[np.int64]:
         raise InputError(entry.format(where), problem) from None
 
 
-def read_object(path: Path, wanted: str, known: Collection[str]) -> Fields:
+def read_object(path: Path, wanted: str, known: Collection[str], largest: int = LARGEST_TEXT) -> Fields:
     """Read a JSON file that must contain an object of a given format.
 
     Parameters
@@ -293,6 +299,8 @@ def read_object(path: Path, wanted: str, known: Collection[str]) -> Fields:
         The expected value of the field ``format``.
     known
         The permitted fields of the object.
+    largest
+        The largest size in bytes, decompressed.
 
     Returns
     -------
@@ -306,16 +314,19 @@ def read_object(path: Path, wanted: str, known: Collection[str]) -> Fields:
         does not contain the path.
     """
     try:
-        with gzip.open(path) if path.suffix == ".gz" else path.open("rb") as file:
-            raw = _read_limited(file)
-        values = _parsed(raw.decode("utf-8-sig"))
+        with open_limited(path, largest) as file:
+            raw = _read_whole(file)
+        _check_parsed_size(raw)
+        content, is_empty = raw.decode("utf-8-sig"), not raw
+        del raw
+        values = _parsed(content)
     except (OSError, EOFError, zlib.error) as error:
         raise InputError("", f"cannot be read ({reason(error)})") from error
     except UnicodeDecodeError as error:
         byte = error.object[error.start]
         raise InputError("", f"expected UTF-8 text, got byte {byte:#04x} at {error.start}") from error
     except json.JSONDecodeError as error:
-        if not raw:
+        if is_empty:
             raise InputError("", "expected JSON, the file is empty") from error
         place = f"line {error.lineno}, column {error.colno}"
         raise InputError("", f"not JSON at {place}: {error.msg} (is the file whole?)") from error
@@ -332,16 +343,21 @@ def read_object(path: Path, wanted: str, known: Collection[str]) -> Fields:
     return Fields(values, "", known)
 
 
-def _read_limited(file: BufferedIOBase) -> bytes:
-    # The file is read in pieces, because one call with the limit would reserve that much memory even for a small file.
-    pieces: list[bytes] = []
-    size = 0
-    while piece := file.read(1 << 20):
-        pieces.append(piece)
-        size += len(piece)
-        if size > LARGEST_JSON:
-            raise InputError("", f"expected at most {LARGEST_JSON >> 20} MiB of JSON, got more; use Parquet")
-    return b"".join(pieces)
+def _read_whole(file: BufferedIOBase) -> bytes:
+    # The file is read in pieces, because one call would first double its memory again and again.
+    return b"".join(iter(lambda: file.read(1 << 20), b""))
+
+
+def _check_parsed_size(raw: bytes) -> None:
+    """Refuse a text whose parsed form would need too much memory."""
+    # A single character beyond ASCII can make Python store the whole text with four bytes per character.
+    text = len(raw) * (1 if raw.isascii() else 4)
+    size = 2 * text + sum(cost * raw.count(character) for character, cost in PARSED_COSTS)
+    largest = min(LARGEST_PARSED, PARSED_START + PARSED_RATIO * len(raw))
+    if size > largest:
+        problem = f"expected JSON that needs at most {largest >> 20} MiB of memory, got one that needs {size >> 20}"
+        hint = "too many lists or objects" if largest < LARGEST_PARSED else "store a large instance as Parquet"
+        raise InputError("", f"{problem}; {hint}")
 
 
 def _parsed(content: str) -> Any:

@@ -1,7 +1,10 @@
 """Real places of servers and clients: read from CSV files with latitude and longitude, and projected to km."""
 
+import array
 import csv
+import io
 import math
+import zlib
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -9,10 +12,13 @@ import numpy as np
 import numpy.typing as npt
 
 from relocbench.instances.errors import InputError, reason, shown
+from relocbench.instances.files.limited_file import open_limited
 from relocbench.instances.kernels.compiled import compiled
 from relocbench.instances.kernels.ragged import FloatArray
 
 EARTH_RADIUS_KM = 6371.0088
+# The longest line in characters.
+LONGEST_LINE = 1 << 20
 LATITUDE_NAMES = ("latitude", "lat")
 LONGITUDE_NAMES = ("longitude", "lon", "lng", "long")
 
@@ -128,57 +134,48 @@ def _around(longitude: float, reference: float) -> float:
 def _project(degrees: FloatArray, centre: tuple[float, float]) -> FloatArray:
     """Project to km with one scale for all longitudes. The error is 0.01 % in a city and 0.5 % over 100 km."""
     narrow = math.cos(math.radians(centre[0]))
-    kilometres = np.array(
-        [
-            (
-                EARTH_RADIUS_KM * narrow * math.radians(_around(float(longitude), centre[1]) - centre[1]),
-                EARTH_RADIUS_KM * math.radians(float(latitude) - centre[0]),
-            )
-            for latitude, longitude in degrees
-        ]
-    )
+    kilometres = np.empty_like(degrees)
+    for point, (latitude, longitude) in zip(kilometres, degrees, strict=True):
+        point[0] = EARTH_RADIUS_KM * narrow * math.radians(_around(float(longitude), centre[1]) - centre[1])
+        point[1] = EARTH_RADIUS_KM * math.radians(float(latitude) - centre[0])
     return np.round(kilometres, 6)  # rounded to millimetres, because the last bits of cos() differ between machines
 
 
 def _read_degrees(path: Path) -> FloatArray:
     try:
-        with path.open(newline="", encoding="utf-8-sig") as file:
-            reader = csv.reader(file)
+        with open_limited(path) as raw, io.TextIOWrapper(raw, encoding="utf-8-sig", newline="") as file:
+            reader = csv.reader(iter(lambda: file.readline(LONGEST_LINE), ""))
             header = [name.strip().lower() for name in next(reader, [])]
-            latitude = _find(path, header, LATITUDE_NAMES)
-            longitude = _find(path, header, LONGITUDE_NAMES)
-            degrees = [
-                (
-                    _degree(path, reader.line_num, "latitude", row, latitude, 90),
-                    _degree(path, reader.line_num, "longitude", row, longitude, 180),
-                )
-                for row in reader
-                if any(row)
-            ]
-    except (OSError, UnicodeDecodeError, csv.Error) as error:
+            latitude = _find(header, LATITUDE_NAMES)
+            longitude = _find(header, LONGITUDE_NAMES)
+            degrees = array.array("d")
+            for row in filter(any, reader):
+                degrees.append(_degree(reader.line_num, "latitude", row, latitude, 90))
+                degrees.append(_degree(reader.line_num, "longitude", row, longitude, 180))
+    except InputError as error:
+        raise error.inside(str(path)) from error
+    except (OSError, EOFError, zlib.error, UnicodeDecodeError, csv.Error) as error:
         raise InputError(str(path), f"cannot be read ({reason(error)})") from error
     if not degrees:
         raise InputError(str(path), "expected at least one place, got none")
-    return np.array(degrees)
+    return np.array(degrees).reshape(-1, 2)
 
 
-def _find(path: Path, header: list[str], names: tuple[str, ...]) -> int:
+def _find(header: list[str], names: tuple[str, ...]) -> int:
     for name in names:
         if name in header:
             return header.index(name)
-    raise InputError(str(path), f"expected a column named {names[0]}, got columns {shown(header, 80)}")
+    raise InputError("", f"expected a column named {names[0]}, got columns {shown(header, 80)}")
 
 
-def _degree(path: Path, line: int, what: str, row: list[str], column: int, limit: int) -> float:
+def _degree(line: int, what: str, row: list[str], column: int, limit: int) -> float:
     text = row[column] if column < len(row) else ""
     try:
         value = float(text)
     except ValueError:
         value = math.nan
     if not -limit <= value <= limit:
-        raise InputError(
-            f"{path}: line {line}: {what}", f"expected degrees from -{limit} to {limit}, got {shown(text)}"
-        )
+        raise InputError(f"line {line}: {what}", f"expected degrees from -{limit} to {limit}, got {shown(text)}")
     return value
 
 

@@ -15,6 +15,9 @@ from relocbench.instances.kernels.ragged import IntArray
 
 FORMAT = "relocbench-solution/1"
 KNOWN = ("format", "instance", "method", "seed", "status", "home", "objective", "bound")
+# The largest size of a file in bytes: for all fields except the homes, and for the home of each client.
+LARGEST_START = 1 << 20
+LARGEST_HOME = 64
 STATUSES = ("optimal", "claimed", "feasible", "time_limit", "memory_limit", "error")
 
 
@@ -69,7 +72,7 @@ def read_solution(path: str | Path, instance: Instance) -> StoredSolution:
     """
     path = Path(path)
     try:
-        fields = read_object(path, FORMAT, KNOWN)
+        fields = read_object(path, FORMAT, KNOWN, LARGEST_START + LARGEST_HOME * instance.n_clients)
         made_for = fields.text("instance")
         if made_for != instance.hash:
             raise InputError(

@@ -26,6 +26,8 @@ from relocbench.instances.kernels.ragged import IntArray
 FORMAT = "relocbench-library/1"
 CERTIFICATE_FIELDS = ("format", "instance", "home", "claim", "bits", "made", "proof")
 FOLDER = Path(__file__).parent
+# The largest size of an index in bytes; an entry has about 1,000.
+LARGEST_INDEX = 64 << 20
 NAME = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*")
 
 
@@ -314,7 +316,7 @@ class Library:
         if self.folder.is_dir() and not self.index_path.exists():
             return 0, {}
         try:
-            index = read_object(self.index_path, FORMAT, ("format", "version", "entries"))
+            index = read_object(self.index_path, FORMAT, ("format", "version", "entries"), LARGEST_INDEX)
             listed = [_read_entry(content, f"entries[{i}]") for i, content in enumerate(index.entries("entries"))]
             entries = {entry.name: entry for entry in listed}
             if len(entries) < len(listed):

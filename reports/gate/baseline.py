@@ -12,6 +12,8 @@ from relocbench.instances.files.atomic_write import written_whole
 from relocbench.instances.files.json_fields import Fields, read_object
 
 FORMAT = "relocbench-baseline/1"
+# The largest size of a file in bytes. Ten methods on the library have less than 1 MiB.
+LARGEST = 256 << 20
 # The baseline of the methods of this project.
 SHIPPED = Path(__file__).parent / "baseline.json"
 # The default file for other methods, in the current folder.
@@ -126,7 +128,7 @@ def read_baseline(path: Path) -> Baseline:
         If the file cannot be read or a field is wrong.
     """
     try:
-        whole = read_object(path, FORMAT, ("format", "methods"))
+        whole = read_object(path, FORMAT, ("format", "methods"), LARGEST)
         records = [_read_record(value, f"methods[{i}]") for i, value in enumerate(whole.entries("methods"))]
         found = {record.method: record for record in records}
         if len(found) < len(records):

@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from relocbench.instances.files import json_fields
+from relocbench.instances.files import limited_file
+from relocbench.instances.files.json_fields import read_object
 from relocbench.instances.instance import Instance
 from relocbench.instances.instance_source import read_instance
 from tests.instances.files.bad_files import (
@@ -208,7 +209,8 @@ def test_a_damaged_compressed_file_is_refused(tmp_path: Path, content: bytes, pr
 def test_a_file_above_the_size_limit_is_refused_before_it_is_parsed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:
-    monkeypatch.setattr(json_fields, "LARGEST_JSON", 3 << 20)
+    monkeypatch.setattr(limited_file, "LARGEST_SMALL", 3 << 20)
+    monkeypatch.setattr(read_object, "__defaults__", (3 << 20,))
     path = tmp_path / name
     content = b" " * (30 << 20)
     path.write_bytes(gzip.compress(content, mtime=0) if path.suffix == ".gz" else content)
@@ -216,7 +218,7 @@ def test_a_file_above_the_size_limit_is_refused_before_it_is_parsed(
     message = error_of(read_instance, path)
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
-    assert message == f"{path}: expected at most 3 MiB of JSON, got more; use Parquet"
+    assert message == f"{path}: expected at most 3 MiB, got more"
     assert peak < 10 << 20
 
 

@@ -8,8 +8,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from relocbench.instances.files import instance_parquet
-from relocbench.instances.files.instance_parquet import to_row, write_rows
+from relocbench.instances.files import parquet_sizes
+from relocbench.instances.files.instance_parquet import SCHEMA, to_row, write_rows
 from relocbench.instances.instance import Instance
 from relocbench.instances.instance_source import read_instance, read_instances
 from tests.instances.files.bad_files import DIGITS, check_mutations, error_of, mutated_bytes
@@ -138,14 +138,56 @@ def test_text_that_is_not_utf_8_is_refused(tmp_path: Path, sample: Instance) -> 
     assert error_of(read_instance, path).startswith(f"{path}: row group 0: cannot be read as Parquet (")
 
 
-def test_a_row_group_above_the_size_limit_is_refused_before_it_is_read(
+def test_pages_above_the_size_limit_are_refused_before_they_are_decompressed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, sample: Instance
 ) -> None:
     path = tmp_path / "bomb.parquet"
-    monkeypatch.setattr(instance_parquet, "LARGEST_ROW_GROUP", 1 << 20)
+    monkeypatch.setattr(parquet_sizes, "LARGEST_PAGES", 1 << 20)
     pq.write_table(row_with(sample, "parameters", json.dumps({"a": " " * (2 << 20)})), path, compression="zstd")
     assert path.stat().st_size < 1 << 16
-    assert error_of(read_instance, path) == f"{path}: row group 0: expected at most 1 MiB of data, got more"
+    problem = "row group 0: expected at most 1 MiB of data in a file of this size, got 2"
+    assert error_of(read_instance, path) == f"{path}: {problem}"
+
+
+@pytest.mark.parametrize("version", ["1.0", "2.0"])
+@pytest.mark.parametrize("dictionary", [True, False])
+def test_a_few_bytes_that_repeat_a_number_very_often_are_refused_before_they_are_read(
+    tmp_path: Path, sample: Instance, version: str, dictionary: bool
+) -> None:
+    path = tmp_path / "bomb.parquet"
+    count = 3_000_000
+    zeros = pa.ListArray.from_arrays(pa.array([0, count], pa.int32()), pa.nulls(count, pa.float64()))
+    table = to_row(sample).set_column(SCHEMA.get_field_index("client_x"), SCHEMA.field("client_x"), zeros)
+    pq.write_table(table, path, compression="zstd", use_dictionary=dictionary, data_page_version=version)
+    size = path.stat().st_size
+    assert size < 1 << 14
+    expected = f"expected at most {(1 << 20) + 100 * size:,} values in a file of this size, got 3,000,0"
+    before = pa.total_allocated_bytes()
+    assert error_of(read_instance, path).startswith(f"{path}: row group 0: {expected}")
+    assert pa.total_allocated_bytes() - before < 1 << 20
+    # The metadata of the column may state less than its pages.
+    field = b"\x16" + varint(2 * count)
+    content = path.read_bytes()
+    assert field in content
+    path.write_bytes(content.replace(field, b"\x16\x82\x80\x80\x00"))
+    assert error_of(read_instance, path).startswith(f"{path}: row group 0: {expected}")
+
+
+def varint(number: int) -> bytes:
+    digits = []
+    while number >= 128:
+        digits.append(number & 127 | 128)
+        number >>= 7
+    return bytes([*digits, number])
+
+
+def test_a_text_that_a_dictionary_repeats_in_many_rows_is_read_row_by_row(tmp_path: Path, sample: Instance) -> None:
+    path = tmp_path / "bomb.parquet"
+    row = row_with(sample, "parameters", json.dumps({"a": " " * (4 << 20)}))
+    pq.write_table(pa.concat_tables([row] * 100), path, compression="zstd", dictionary_pagesize_limit=8 << 20)
+    before = pa.default_memory_pool().max_memory()
+    assert len(list(read_instances(path))) == 100
+    assert pa.default_memory_pool().max_memory() - before < 100 << 20
 
 
 @pytest.mark.parametrize("keep", [0, 3, 200, -10, -1])
