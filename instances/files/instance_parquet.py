@@ -150,14 +150,15 @@ def read_rows(path: Path, name: str | None = None) -> Iterator[Instance]:
         number = 0
         for group in range(file.num_row_groups):
             with _as_input_error(f"row group {group}"):
-                sizes.check(group)
                 if name is not None:
+                    sizes.check(group, "name")
                     # Few at a time, because a dictionary can repeat a long text in every row.
                     batches = file.iter_batches(16, [group], ["name"])
                     names = [found for batch in batches for found in batch["name"].to_pylist()]
                     if name not in names:
                         number += len(names)
                         continue
+                sizes.check(group)
             for row in _rows(file, group):
                 if name is None or row["name"].as_py() == name:
                     try:

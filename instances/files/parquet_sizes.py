@@ -34,7 +34,7 @@ _DAMAGED = (IndexError, KeyError, TypeError, AttributeError)
 _ROW_GROUPS = 4  # FileMetaData
 _COLUMNS = 1  # RowGroup
 _CHUNK = 3  # ColumnChunk
-_VALUES, _COMPRESSED, _DATA_OFFSET, _DICTIONARY_OFFSET = 5, 7, 9, 11  # ColumnMetaData
+_PATH, _VALUES, _COMPRESSED, _DATA_OFFSET, _DICTIONARY_OFFSET = 3, 5, 7, 9, 11  # ColumnMetaData
 _PAGE_EXPANDED, _PAGE_COMPRESSED = 2, 3  # PageHeader
 _PAGE_KINDS = (5, 7, 8)  # PageHeader: headers of data pages, dictionary pages and data pages of version 2
 _PAGE_VALUES = 1  # each of these headers
@@ -78,13 +78,15 @@ class PageSizes:
         """Number of row groups."""
         return len(self._chunks)
 
-    def check(self, group: int) -> None:
+    def check(self, group: int, column: str | None = None) -> None:
         """Check that a row group does not expand to more than the memory of a machine can hold.
 
         Parameters
         ----------
         group
             The number of the row group.
+        column
+            The only column that is read; None for all columns.
 
         Raises
         ------
@@ -94,6 +96,8 @@ class PageSizes:
         values = expanded = 0
         try:
             for chunk in self._chunks[group]:
+                if column is not None and chunk[_PATH][0] != column.encode():
+                    continue
                 for header in self._headers(chunk):
                     expanded += header[_PAGE_EXPANDED]
                     values += max(header.get(kind, {}).get(_PAGE_VALUES, 0) for kind in _PAGE_KINDS)
@@ -169,31 +173,36 @@ class _Reader:
             raise IndexError
         fields: Struct = {}
         number = 0
-        while head := self._byte():
+        data = self.data
+        while head := data[self.place]:
+            self.place += 1
             kind = head & 15
-            number = number + (head >> 4) if head >> 4 else self._signed()
+            number = number + (head >> 4) if head > 15 else self._signed()
             if number in fields:  # Arrow might use another one of them
                 raise IndexError
-            fields[number] = kind == 1 if kind in (1, 2) else self._value(kind, depth)
+            # In a structure, the type of a boolean is its value. Integers are read here, because most fields are such.
+            fields[number] = self._signed() if 4 <= kind <= 6 else None if kind <= 2 else self._value(kind, depth)
+        self.place += 1
         return fields
 
     def _value(self, kind: int, depth: int) -> Any:
-        if kind in (4, 5, 6):  # integers
+        if 4 <= kind <= 6:  # integers
             return self._signed()
-        if kind == 8:  # text
-            return self._skip(self._unsigned())
+        if kind == 8:
+            return self._bytes(self._unsigned())
         if kind in (9, 10):  # list, set
             return self._list(depth)
         if kind == 12:
             return self.struct(depth + 1)
-        if kind in (1, 2, 3):  # one byte; in lists also for booleans
-            return self._skip(1)
+        if kind in (1, 2, 3):  # one byte, also for a boolean in a list
+            return self._bytes(1)
         if kind == 7:  # a float of 64 bits
-            return self._skip(8)
+            return self._bytes(8)
         raise IndexError  # maps and others do not occur
 
     def _list(self, depth: int) -> list[Any]:
-        head = self._byte()
+        head = self.data[self.place]
+        self.place += 1
         count = head >> 4
         if count == 15:
             count = self._unsigned()
@@ -202,26 +211,27 @@ class _Reader:
         kind = head & 15
         return [self._value(kind, depth + 1) for _ in range(count)]
 
-    def _byte(self) -> int:
-        byte = self.data[self.place]
-        self.place += 1
-        return byte
-
-    def _skip(self, count: int) -> None:
+    def _bytes(self, count: int) -> bytes:
+        begin = self.place
         self.place += count
         if self.place > len(self.data):
             raise IndexError
+        return self.data[begin : self.place]
 
     def _unsigned(self) -> int:
-        value = shift = 0
-        while True:
-            byte = self._byte()
+        data, place = self.data, self.place
+        byte = data[place]
+        value = byte & 127
+        shift = 7
+        while byte >= 128:
+            place += 1
+            byte = data[place]
             value |= (byte & 127) << shift
-            if byte < 128:
-                return value
             shift += 7
-            if shift > 63:
+            if shift > 70:
                 raise IndexError
+        self.place = place + 1
+        return value
 
     def _signed(self) -> int:
         value = self._unsigned()
