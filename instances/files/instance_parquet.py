@@ -153,7 +153,7 @@ def read_rows(path: Path, name: str | None = None) -> Iterator[Instance]:
                 if name is not None:
                     sizes.check(group, "name")
                     # Few at a time, because a dictionary can repeat a long text in every row.
-                    batches = file.iter_batches(16, [group], ["name"])
+                    batches = file.iter_batches(16, [group], ["name"], use_threads=False)
                     names = [found for batch in batches for found in batch["name"].to_pylist()]
                     if name not in names:
                         number += len(names)
@@ -196,7 +196,7 @@ def _rows(file: pq.ParquetFile, group: int) -> Iterator[dict[str, pa.Scalar]]:
     """Read the rows of a row group one at a time, so that only one of them is in memory."""
     place = f"row group {group}"
     with _as_input_error(place):
-        batches = file.iter_batches(1, [group], SCHEMA.names)
+        batches = file.iter_batches(1, [group], SCHEMA.names, use_threads=False)
     while True:
         with _as_input_error(place):
             batch = next(batches, None)
