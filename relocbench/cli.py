@@ -4,8 +4,10 @@ To add a subcommand, write a module with a function ``run`` and add its name to 
 function imports what it needs when it is called, so that ``relocbench --help`` is fast.
 """
 
+import errno
 import importlib
 import io
+import os
 import signal
 import sys
 from typing import Annotated
@@ -83,10 +85,21 @@ def _common(
 def main() -> None:
     """Run the command; report wrong input (exit code 2) or a failed run (1) as one line on standard error."""
     try:
-        app()
+        try:
+            app()
+        finally:
+            sys.stdout.flush()
     except (InputError, RunError) as error:
         print(f"relocbench: {error}", file=sys.stderr)
         sys.exit(2 if isinstance(error, InputError) else 1)
+    except OSError as error:
+        if error.errno not in (errno.ENOSPC, errno.EDQUOT):
+            raise
+        # What standard output still holds goes nowhere, because Python would report its failure once more at the end.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        place = error.filename or "standard output"
+        print(f"relocbench: {place}: cannot be written ({os.strerror(error.errno)})", file=sys.stderr)
+        sys.exit(2)
 
 
 def run() -> None:

@@ -30,7 +30,9 @@ READERS = {
     "checks",
     "errors",
     "files.atomic_write",
+    "files.file_lock",
     "files.json_fields",
+    "files.limited_file",
     "instance",
     "kernels.ragged",
 }

@@ -174,3 +174,11 @@ def test_a_folder_is_replaced_as_a_whole_or_not_at_all(tmp_path):
         fail()
     assert [file.name for file in path.iterdir()] == ["two"]
     assert list(tmp_path.iterdir()) == [path]
+
+
+def test_a_full_standard_output_gives_one_line_and_exit_code_2():
+    command = [sys.executable, "-m", "relocbench", "families"]
+    with open("/dev/full", "w") as full:
+        done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, check=False)
+    expected = "relocbench: standard output: cannot be written (No space left on device)\n"
+    assert (done.returncode, done.stderr) == (2, expected)
