@@ -23,6 +23,9 @@ from relocbench.instances.solution import Progress, Solution
 # A lower bound within this distance below a verified cost, relative to the cost, proves optimality. A lower bound
 # further than this above a verified cost is an error of the model or of the solver.
 TOLERANCE = 1e-6
+# A solver cannot reliably tell a coefficient from 0 that is below this multiple of its tolerance. With coefficients of
+# 4·10⁻⁷ and a tolerance of 10⁻⁹, HiGHS has reported a false optimum.
+LEAST_COEFFICIENT = 1000.0
 # Where the tolerances of a solver do not support a proof, its bounds are reduced by this multiple of its error. The
 # error is an estimate, and presolve may enlarge it.
 ERROR_MARGIN = 100.0
@@ -185,6 +188,23 @@ class Incumbent:
     def supported(self) -> bool:
         """Whether the tolerances of the solver are small enough, beside the cost, to support a proof."""
         return self.error <= slack(self.cost)
+
+    def check_coefficients(self, coefficients: npt.ArrayLike, tolerance: float) -> None:
+        """Do not trust the bounds of a model with a coefficient that the solver cannot reliably tell from 0.
+
+        Solvers multiply rows in presolve and in cuts, and remove small coefficients without a word. A limit that such a
+        coefficient expresses is then lost.
+
+        Parameters
+        ----------
+        coefficients
+            The coefficients of the constraints.
+        tolerance
+            The tolerance of the solver.
+        """
+        sizes = np.abs(np.asarray(coefficients, np.float64))
+        if sizes[sizes > 0].min(initial=1.0) < LEAST_COEFFICIENT * tolerance:
+            self.error = math.inf
 
     def offer(self, home: npt.ArrayLike) -> float:
         """Evaluate an assignment, and make it the incumbent if it is better.

@@ -33,6 +33,9 @@ TOLERANCE = 1e-9
 # The tolerances of a solver change the objective by at most about this share of the magnitude of a scaled model. CBC
 # computes with a coarser tolerance than the one that is set.
 ERROR = {"highs": TOLERANCE, "scip": TOLERANCE, "cbc": 10 * TOLERANCE}
+# HiGHS removes coefficients below this value, also those that it computes itself. It accepts no smaller one. With its
+# default, 10⁻⁹, it has reported a false optimum (tests/formulations/test_extreme_magnitudes.py).
+HIGHS_LEAST_COEFFICIENT = 1e-12
 # Shares θ below this multiple of the error count as 0, and so do shares that cost less than this, relative to the cost.
 LEAST_SHARE = 100.0
 NEGLIGIBLE_COST = 1e-7
@@ -178,6 +181,7 @@ def run(
         }
         if not relax:
             incumbent.error = scaled.to_cost(ERROR[solver] * scaled.magnitude)
+            incumbent.check_coefficients(arrays.value, ERROR[solver])
         home = incumbent.home
         values = model.values(home, evaluate(incumbent.instance, home).theta) if started else None
         task = Task(
@@ -211,6 +215,7 @@ def _run_highs(task: Task) -> bool:
         "mip_feasibility_tolerance": TOLERANCE,
         "primal_feasibility_tolerance": TOLERANCE,
         "dual_feasibility_tolerance": TOLERANCE,
+        "small_matrix_value": HIGHS_LEAST_COEFFICIENT,
     }
     for name, value in options.items():
         highs.setOptionValue(name, value)

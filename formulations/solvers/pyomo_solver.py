@@ -16,6 +16,7 @@ import numpy as np
 from relocbench.formulations.incumbent import Incumbent, OutOfTimeError
 from relocbench.formulations.linearisation import Linearisation
 from relocbench.formulations.scaling import Negligible, ScaledModel
+from relocbench.formulations.solvers.pulp_solver import HIGHS_LEAST_COEFFICIENT
 from relocbench.instances.evaluation import evaluate
 from relocbench.instances.kernels.ragged import FloatArray
 from relocbench.instances.solution import Solution
@@ -340,6 +341,7 @@ def run_highs(model: Any, incumbent: Incumbent, settings: Settings, started: boo
     add_constraints = interface.add_constraints
 
     def add_in_time(constraints: list[Any]) -> None:
+        interface._solver_model.setOptionValue("small_matrix_value", HIGHS_LEAST_COEFFICIENT)
         for first in range(0, len(constraints), ROWS_AT_ONCE):
             _remaining(incumbent, settings)
             add_constraints(constraints[first : first + ROWS_AT_ONCE])
@@ -347,6 +349,7 @@ def run_highs(model: Any, incumbent: Incumbent, settings: Settings, started: boo
     interface.add_constraints = add_in_time
     interface.set_instance(model)
     highs, column = interface._solver_model, interface._pyomo_var_to_solver_var_map
+    incumbent.check_coefficients(highs.getLp().a_matrix_.value_, HIGHS_FEASIBILITY)
     x = np.array(
         [
             [column[id(model.x[m, l])] for l in range(incumbent.instance.n_servers)]

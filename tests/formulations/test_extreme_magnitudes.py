@@ -1,6 +1,7 @@
 """Exact methods on instances whose numbers differ by many orders of magnitude, against enumeration in rationals."""
 
 import dataclasses
+import itertools
 from fractions import Fraction
 
 import numpy as np
@@ -43,6 +44,44 @@ def test_a_claim_of_optimality_is_true(selector):
         assert solution.bound <= float(least) * (1 + 2 * TOLERANCE), seed
         proved += solution.status == "optimal"
     assert proved >= len(FOUND) // 2
+
+
+def small_coefficients() -> Instance:
+    """Return an instance with small spools beside large ones, whose best homes HiGHS has called infeasible."""
+    return Instance(
+        cloud_delay=5.0,
+        delay_per_km=0.1,
+        server_x=[0.0] * 6,
+        server_y=[0.0] * 6,
+        storage_capacity=[0.083, 0.26, 0.098, 1.8, 25000.0, 1100.0],
+        compute_capacity=[2.5, 2100.0, 220.0, 150.0, 0.013, 0.18],
+        client_x=[0.0] * 2,
+        client_y=[0.0] * 2,
+        spool=[0.0096, 6600.0, 170.0, 6500.0],
+        publishers=Ragged.of([[1], [0, 1], [0], [0, 1]]),
+        subscribers=Ragged.of([[1], [0, 1], [0], [0, 1]]),
+        client_server_delay=[[17.0, 0.21, 210.0, 0.013, 2300.0, 15.0], [0.0099, 1.2, 6.9, 0.012, 220.0, 0.13]],
+        server_server_delay=[
+            [0.0, 400.0, 0.0092, 480.0, 1.2, 0.048],
+            [0.004, 0.0, 84.0, 860.0, 0.0012, 0.0081],
+            [0.00092, 0.84, 0.0, 13.0, 0.2, 14.0],
+            [0.0048, 0.86, 0.013, 0.0, 110.0, 210.0],
+            [120.0, 1200.0, 20.0, 110.0, 0.0, 0.093],
+            [0.048, 810.0, 1400.0, 21.0, 930.0, 0.0],
+        ],
+    )
+
+
+@pytest.mark.parametrize("selector", SELECTORS)
+def test_small_coefficients_lead_to_no_false_optimum(selector):
+    instance = small_coefficients()
+    result = solve(instance, selector, time_limit=20)
+    least = min(evaluate_exact(instance, home).objective for home in itertools.product(range(6), repeat=2))
+    assert result.solution.bound <= float(least) * (1 + TOLERANCE)
+    if result.solution.status == "optimal":
+        assert evaluate_exact(instance, result.solution.home).objective == least
+    else:
+        assert result.solution.status == "claimed"
 
 
 @pytest.mark.parametrize("selector", SELECTORS)
