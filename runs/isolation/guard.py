@@ -12,9 +12,10 @@ import os
 import select
 import signal
 import sys
+import time
 from typing import NoReturn
 
-from relocbench.runs.isolation.process_tree import MARK, kill_descendants
+from relocbench.runs.isolation.process_tree import KILL_SECONDS, MARK, kill_descendants
 
 # Options of prctl(2), which only Linux has.
 PR_SET_PDEATHSIG = 1
@@ -61,11 +62,11 @@ def _guard(worker: int, parent_pipe: int) -> NoReturn:
     status = _reap(worker)
     while status is None:
         if any(number == parent_pipe for number, _ in poll.poll()):
-            kill_descendants(os.getpid(), os.environ[MARK])
+            _end_all()
             os._exit(1)
         os.read(wake_pipe, 4096)
         status = _reap(worker)
-    kill_descendants(os.getpid(), os.environ[MARK])
+    _end_all()
     code = os.waitstatus_to_exitcode(status)
     if code < 0:
         with contextlib.suppress(OSError, ValueError):  # SIGKILL and SIGSTOP have no handler to reset
@@ -74,16 +75,23 @@ def _guard(worker: int, parent_pipe: int) -> NoReturn:
     os._exit(max(code, 0))
 
 
+def _end_all() -> None:
+    """Kill and reap every process below this one, so that none is left to the first process of the system."""
+    kill_descendants(os.getpid(), os.environ[MARK])
+    deadline = time.perf_counter() + KILL_SECONDS
+    with contextlib.suppress(ChildProcessError):  # no child is left
+        while time.perf_counter() < deadline:
+            if not os.waitpid(-1, os.WNOHANG)[0]:
+                time.sleep(0.002)
+
+
 def _reap(worker: int) -> int | None:
     """Reap every child that has ended; return the status of the worker if it is among them."""
     status = None
     with contextlib.suppress(ChildProcessError):
-        while True:
-            child, child_status = os.waitpid(-1, os.WNOHANG)
-            if child == worker:
-                status = child_status
-            if not child:
-                break
+        while (child := os.waitpid(-1, os.WNOHANG))[0]:
+            if child[0] == worker:
+                status = child[1]
     return status
 
 

@@ -181,13 +181,17 @@ class WorkerProcess:
         ended_by_itself = has_ended(self.id)
         self._readable.close()
         self._channel.close()
+        kill_descendants(self.id, self._mark, self._known)
+        # The guard reaps its children and ends by itself, unless a method has stopped it.
+        os.close(self._parent_pipe_end)
+        deadline = time.perf_counter() + EXIT_SECONDS
+        while not has_ended(self.id) and time.perf_counter() < deadline:
+            time.sleep(0.002)
         if self._group is not None:
             end_group(self._group)
-        kill_descendants(self.id, self._mark, self._known)
         with contextlib.suppress(ProcessLookupError, PermissionError):  # macOS raises the latter for an ended process
             os.kill(self.id, signal.SIGKILL)
         _, status, usage = os.wait4(self.id, 0)
-        os.close(self._parent_pipe_end)
         self._popen.returncode = os.waitstatus_to_exitcode(status)
         return self._popen.returncode if ended_by_itself else None, usage.ru_utime + usage.ru_stime
 

@@ -192,6 +192,15 @@ def test_nothing_that_a_method_has_started_survives_its_run(tmp_path, name, fail
 
 
 @pytest.mark.usefixtures("groups")
+def test_every_process_of_a_run_is_reaped(tmp_path):
+    """Without this, the first process of a container could be left with dead processes."""
+    log = tmp_path / "run.log"
+    run("leaves_a_process", log=log)
+    [left] = [line.split()[1] for line in log.read_text().splitlines() if line.startswith("left")]
+    assert not Path(f"/proc/{left}").exists()
+
+
+@pytest.mark.usefixtures("groups")
 def test_the_memory_of_a_process_that_has_left_the_session_counts():
     outcome = run("escapes_and_eats_memory", memory_limit=500 * MIB)
     assert (outcome.status, outcome.failure) == ("memory_limit", "stopped")
