@@ -23,8 +23,10 @@ STARTUP = 40.0
 IMPORT_LIMIT = 12
 # Commands at the same time for each job: most of them wait for a limit.
 PER_JOB = 2
-# Methods that the quick form runs together in one command.
+# Methods that run together in one command.
 TOGETHER = 8
+# Commands that end when one of their methods fails, so that the others would not be tried.
+SINGLE = ("solve", "show")
 
 
 def run(plan: Plan, finished: frozenset[str]) -> Iterator[Result]:
@@ -58,8 +60,9 @@ def run(plan: Plan, finished: frozenset[str]) -> Iterator[Result]:
             by_command.setdefault(command, []).append(method)
     groups = []
     for command, methods in by_command.items():
-        # A method that may end the command cannot be tried together with others.
-        alone = [method for method in methods if method.may_end_command or not plan.quick]
+        # A method that may end the command, or is refused when it is imported, cannot be tried together with others.
+        refused = {method.name for method in methods if method.top and not method.may_answer}
+        alone = [m for m in methods if m.may_end_command or m.name in refused or command in SINGLE]
         others = [method for method in methods if method not in alone]
         groups += [(command, [method]) for method in alone]
         groups += [(command, others[n : n + TOGETHER]) for n in range(0, len(others), TOGETHER)]
@@ -67,12 +70,13 @@ def run(plan: Plan, finished: frozenset[str]) -> Iterator[Result]:
 
 
 def _run_group(group: tuple[str, list[HostileMethod]]) -> Iterator[Result]:
-    """Try methods together; if anything is wrong, try each by itself."""
+    """Try methods together; if anything is wrong, try them in two groups, and finally each by itself."""
     command, methods = group
     verdict, note, files = _try(command, methods)
     if len(methods) > 1 and verdict != "right":
-        for method in methods:
-            yield from _run_group((command, [method]))
+        half = len(methods) // 2
+        yield from _run_group((command, methods[:half]))
+        yield from _run_group((command, methods[half:]))
         return
     for method in methods:
         shown = f"relocbench {command} ... --method {method.name}.py:method"
@@ -115,6 +119,8 @@ def _judged(scene: Scene, done: Finished, judge: Callable[[Scene, Finished], Non
         return "wrong", f"exit code {done.code}: {done.last_line}"
     if done.code == 2:
         lines = done.err.strip().splitlines()
+        if len(scene.methods) > 1:
+            return "wrong", "one of the methods was refused, so that the others were not run"
         return ("right", "") if len(lines) == 1 else ("wrong", f"exit code 2 with {len(lines)} lines: {done.last_line}")
     try:
         judge(scene, done)
