@@ -38,7 +38,7 @@ def start_guard(parent_pipe: int, channel: int, cgroup: str) -> None:
     """
     if cgroup:
         # Where the system does not allow it, the list of processes is all there is.
-        with contextlib.suppress(OSError), open(f"{cgroup}/cgroup.procs", "w", encoding="ascii") as file:
+        with contextlib.suppress(OSError), open(os.path.join(cgroup, "cgroup.procs"), "w", encoding="ascii") as file:
             file.write("0")
     _prctl(PR_SET_CHILD_SUBREAPER, 1)
     worker = os.fork()

@@ -120,7 +120,7 @@ def test_several_processes_may_write_to_one_store(tmp_path):
         ("optimal", [0, 0, 0, 0], 1.0, (), "claims to be optimal with the bound 1.0, but its homes cost"),
         ("time_limit", [0, 0, 0, 0], 0.0, [(0.1, 0.5, 0.0)], "reported the incumbent 0.5, but its homes cost"),
         ("time_limit", [0, 0, 0, 9], 0.0, (), "home[3]: expected a server from 0 to"),
-        ("great", [0, 0, 0, 0], 0.0, (), "returned the status 'great', expected optimal, feasible"),
+        ("great", [0, 0, 0, 0], 0.0, (), "returned the status 'great', expected optimal, claimed, feasible"),
     ],
 )
 def test_false_claims_are_errors(status, home, bound, points, problem):

@@ -55,7 +55,7 @@ def solution_of(instance: Instance) -> dict[str, Any]:
         ("seed", DIGITS[:20], f"expected a whole number that fits 64 bits, got {DIGITS[:20]}"),
         ("seed", None, "is missing"),
         ("seed", '1, "seed": 2', "is given twice"),
-        ("status", '"great"', "expected one of optimal, feasible, time_limit, memory_limit, error, got 'great'"),
+        ("status", '"good"', "expected one of optimal, claimed, feasible, time_limit, memory_limit, error, got 'good'"),
         ("status", "5", "expected text, got 5"),
         ("method", "null", "expected text, got None"),
         ("method", r'"\udfff"', r"expected Unicode text, got the surrogate '\udfff'"),
