@@ -75,7 +75,7 @@ def run(
         finally:
             printed = path is not None and path.exists() and path.stat().st_size > 0
             if path is not None and log is None and not (failure and printed):
-                path.unlink()
+                path.unlink(missing_ok=True)
     if failure is not None:
         print(f"relocbench: {failure}" + (f"; log: {path}" if printed else ""), file=sys.stderr)
     if result is None:

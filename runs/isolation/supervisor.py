@@ -4,6 +4,7 @@ A method in a worker process (:mod:`runs.isolation.worker`) may crash, hang, use
 Each of these becomes an :class:`runs.outcome.Outcome` that describes it.
 """
 
+import contextlib
 import os
 import signal
 import threading
@@ -196,7 +197,8 @@ class Worker:
             if record.invalid is not None:
                 return _Abort("raised", "error", record.invalid)
             if record.answer is not None:
-                return None
+                fits = isinstance(record.answer, (list if isinstance(job, Question) else Answer) | ReportedFailure)
+                return None if fits else _Abort("raised", "error", "sent an answer to another question")
             if lines is None or has_ended(process.id):
                 return None if _receive_answer(process, record) else _Abort("died")
             if self._stop is not None and self._stop.is_set():
@@ -325,14 +327,16 @@ def _maximum(one: Usage, other: Usage) -> Usage:
 
 def _truncate_log(path: str) -> None:
     """Keep the first part of a log that has become too long, so that it cannot fill the disk."""
-    if path != os.devnull and os.stat(path).st_size > MAX_LOG_SIZE:
-        os.truncate(path, MAX_LOG_SIZE // 2)
-        with open(path, "ab") as file:
-            file.write(b"\n[the log was cut here]\n")
+    # A method may have deleted the file.
+    with contextlib.suppress(FileNotFoundError):
+        if path != os.devnull and os.stat(path).st_size > MAX_LOG_SIZE:
+            os.truncate(path, MAX_LOG_SIZE // 2)
+            with open(path, "ab") as file:
+                file.write(b"\n[the log was cut here]\n")
 
 
 def _log_tail(path: str) -> str:
-    if path == os.devnull:
+    if path == os.devnull or not os.path.exists(path):
         return ""
     with open(path, "rb") as file:
         file.seek(max(0, os.stat(path).st_size - 4096))

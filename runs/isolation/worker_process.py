@@ -134,14 +134,14 @@ class WorkerProcess:
         return lines
 
     def has_messages(self) -> bool:
-        """Return whether something has arrived that was not received yet.
+        """Return whether :func:`receive` would return at once.
 
         Returns
         -------
         bool
-            Whether :func:`receive` would return at once, or holds a part of a message.
+            Whether something has arrived that was not received yet, or the socket is closed.
         """
-        return bool(self._incomplete) or bool(self._readable.select(0))
+        return bool(self._readable.select(0))
 
     def usage(self) -> Usage:
         """Return what the process and all processes that it has started use now.
@@ -162,7 +162,7 @@ class WorkerProcess:
         bool
             Whether a run has left neither a process nor a message behind.
         """
-        return len(descendants(self.id)) == 1 and not self.has_messages()
+        return len(descendants(self.id)) == 1 and not self._incomplete and not self.has_messages()
 
     def end(self) -> tuple[int | None, float]:
         """End the process, its guard and every process that it has started.

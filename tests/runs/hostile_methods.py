@@ -162,7 +162,14 @@ def writes_forever(instance, *, seed, time_limit):
     return nearest_server(instance)
 
 
-def sends(content):
+def deletes_its_log(instance, *, seed, time_limit):
+    if is_real_run(instance):
+        os.unlink(os.readlink("/proc/self/fd/1"))
+        time.sleep(0.5)
+    return nearest_server(instance)
+
+
+def sends(content, kind="result"):
     """Return a method that sends a final message with the given content in its own name."""
 
     def method(instance, *, seed, time_limit):
@@ -170,7 +177,7 @@ def sends(content):
             frame = sys._getframe()
             while "reporter" not in frame.f_locals:
                 frame = frame.f_back
-            frame.f_locals["reporter"].send("result", content(instance))
+            frame.f_locals["reporter"].send(kind, content(instance))
             time.sleep(1000)
         return nearest_server(instance)
 
@@ -190,3 +197,4 @@ sends_endless_seconds = sends(lambda instance: _result(instance, seconds=float("
 sends_a_bound_of_text = sends(lambda instance: _result(instance, bound="high"))
 sends_facts_of_lists = sends(lambda instance: _result(instance, facts={"x": []}))
 sends_nothing = sends(lambda instance: None)
+answers_another_question = sends(lambda instance: [], kind="signature")

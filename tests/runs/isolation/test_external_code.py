@@ -229,6 +229,31 @@ def test_a_forged_final_message_is_refused(name):
     assert outcome.error.startswith("sent an invalid message: ")
 
 
+def test_an_answer_to_another_question_is_refused(mine):
+    outcome = run("answers_another_question")
+    assert (outcome.status, outcome.failure, outcome.error) == (
+        "error",
+        "raised",
+        "sent an answer to another question",
+    )
+    mine.write_text(
+        "import sys, time\n"
+        "frame = sys._getframe()\n"
+        "while 'reporter' not in frame.f_locals: frame = frame.f_back\n"
+        "content = {'home': [], 'bound': 0, 'status': '', 'trace': [], 'facts': {}}\n"
+        "content |= {'seconds': 0, 'cpu': 0, 'peak': 0, 'threads': 1}\n"
+        "frame.f_locals['reporter'].send('result', content)\n"
+        "time.sleep(1000)\n"
+    )
+    with pytest.raises(InputError, match="sent an answer to another question"):
+        as_selector("mine.py:f")
+
+
+def test_a_method_may_delete_its_log(tmp_path):
+    outcome = run("deletes_its_log", log=tmp_path / "run.log")
+    assert (outcome.status, outcome.error) == ("feasible", None)
+
+
 def test_an_endless_message_is_refused(monkeypatch):
     monkeypatch.setattr(worker_process, "MAX_MESSAGE", 1 << 22)
     outcome = run("writes_forever")
