@@ -69,19 +69,22 @@ def solve(
     best = state.home
     incumbent.offer(best)
     drift = _drift(instance)
-    # If the running sums are not accurate, every assignment that may be the best one is evaluated by itself.
     accurate = drift * STEPS_AT_ONCE <= slack(incumbent.cost, LARGEST_DRIFT)
-    most_steps = STEPS_AT_ONCE if accurate else FEW_STEPS_AT_ONCE
-    margin = 0.0 if accurate else drift * FEW_STEPS_AT_ONCE
-    least = np.array([incumbent.cost + margin])
-    digit, direction = np.zeros(clients, np.int32), np.ones(clients, np.int32)
     visited, finished = 1, servers == 1
+    digit, direction = np.zeros(clients, np.int32), np.ones(clients, np.int32)
     while not finished:
+        # If the running sums are not accurate, every assignment that may be the best one is evaluated by itself.
+        most_steps = STEPS_AT_ONCE if accurate else FEW_STEPS_AT_ONCE
+        least = np.array([incumbent.cost + (0.0 if accurate else drift * FEW_STEPS_AT_ONCE)])
         steps, finished = _visit(state.arrays, digit, direction, most_steps, not accurate, least, best)
         visited += steps
         incumbent.offer(best)
         state.refresh()
-        least[0] = incumbent.cost + margin
+        if accurate and drift * STEPS_AT_ONCE > slack(incumbent.cost, LARGEST_DRIFT):
+            # Beside the better cost the sums so far were not accurate: begin again.
+            accurate, finished = False, False
+            digit, direction = np.zeros(clients, np.int32), np.ones(clients, np.int32)
+            state = State(instance, np.zeros(clients, np.int32))
         if time.perf_counter() > deadline:
             break
     if finished:

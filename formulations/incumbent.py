@@ -141,7 +141,7 @@ class Incumbent:
         if self.cost > 0:
             model = scale(linearise(self.instance), self.cost, negligible=negligible)
         while model is not None:
-            self.model, self.error = model, 0.0
+            self.model = model  # the error stays that of the bound so far, until the method sets the new one
             yield model
             model = None if self.proved else model.refined(self.cost)
 

@@ -1,5 +1,6 @@
 """The bilinear model with the products of the objective as the paper writes them, in Pyomo, solved with SCIP."""
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -24,6 +25,8 @@ from relocbench.instances.solution import Progress, Solution
 
 # Loads up to this multiple of a capacity count as being of its size.
 LARGE_LOAD = 100.0
+# SCIP cannot reliably tell a load from 0 that is below this share of the largest one: its tolerance is 10⁻⁷.
+LEAST_LOAD = 1e-4
 
 
 def solve(
@@ -81,9 +84,15 @@ def solve(
 def _error(scaled: ScaledModel) -> float:
     """Return what the tolerances of SCIP can do to a bound, in units of the model.
 
-    A tolerance on a binary of (D3) or (D4) counts as often as its load exceeds the capacity of the server.
+    A tolerance on a binary of (D3) or (D4) counts as often as its load exceeds the capacity of the server. If loads
+    differ too much, SCIP cannot tell the smallest of a row from 0, and no bound is used.
     """
     c = scaled.linear
+    if not c.surely_local.all():
+        for loads in (c.spool, c.demand):
+            positive = loads[loads > 0]
+            if positive.min(initial=np.inf) < LEAST_LOAD * positive.max(initial=0.0):
+                return math.inf
     units = load_units(c.storage_capacity, c.spool), load_units(c.compute_capacity, c.demand)
     ratios = [
         np.where(share > 0, load[:, None] / unit, 0.0).max(initial=0.0)

@@ -23,7 +23,7 @@ from relocbench.formulations.bounding.client_graph import client_graph
 from relocbench.formulations.bounding.dual_bound import Dual, least_cost_with
 from relocbench.formulations.bounding.root_relaxation import RootRelaxation
 from relocbench.formulations.bounding.scaling import Scaling, scaling_of
-from relocbench.formulations.certificates.certificate import Certificate
+from relocbench.formulations.certificates.certificate import MOST_STEPS, Certificate
 from relocbench.formulations.certificates.exact_bound import DualBound
 from relocbench.formulations.certificates.integer_problem import IntegerProblem, check_size
 from relocbench.formulations.certificates.region import root_region
@@ -279,7 +279,7 @@ class _Run:
         if tree.root is None and self._incumbent.cost:
             raise KeyboardInterrupt  # interrupted before there was a bound
         for certificate in self._certificates(tree.root):
-            verdict = verify(instance, certificate, time_limit=math.inf, memory_limit=math.inf, max_steps=math.inf)
+            verdict = verify(instance, certificate, time_limit=math.inf, memory_limit=math.inf, max_steps=MOST_STEPS)
             if verdict.proved and verdict.bound is not None:
                 break
         else:
@@ -336,7 +336,9 @@ class _Run:
     def _has_time(self, step: float = 0.0) -> bool:
         """Return whether a step of the given seconds leaves enough time to write and verify the certificate."""
         steps = 1 + PARAMS.certificate.steps_per_node * self._tree.explored
-        return self._seconds() + step + self._seconds_per_step * steps < self._time_limit
+        # No file has more than MOST_STEPS steps. Fixing homes at a node needs steps of its own, so half of them
+        # are kept in reserve.
+        return steps < MOST_STEPS / 2 and self._seconds() + step + self._seconds_per_step * steps < self._time_limit
 
     def _seconds(self) -> float:
         return time.perf_counter() - self._begin

@@ -203,8 +203,9 @@ def _asked(name: str, where: str, summary: str = "") -> Method:
 @functools.cache
 def _signature(where: str, modification_time: int, path: tuple[str, ...]) -> list[Any]:
     """Ask a worker process for the arguments; a changed file or another module path makes the cache ask again."""
-    with tempfile.NamedTemporaryFile(prefix="relocbench-", suffix=".log") as log, Worker() as worker:
-        return worker.signature(where, log.name)
+    # The code may delete its log, also together with the folder.
+    with tempfile.TemporaryDirectory(prefix="relocbench-", ignore_cleanup_errors=True) as folder, Worker() as worker:
+        return worker.signature(where, str(Path(folder, "import.log")))
 
 
 def describe_function(where: str) -> list[list[Any]]:
@@ -255,7 +256,7 @@ def _arguments(described: list[Any]) -> dict[str, inspect.Parameter]:
             )
             for name, kind, default in described
         }
-    except (TypeError, ValueError, KeyError, RecursionError) as error:
+    except (TypeError, ValueError, KeyError, AttributeError, RecursionError) as error:
         raise InputError("method", "cannot be imported (the process sent an invalid description)") from error
 
 

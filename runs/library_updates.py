@@ -2,6 +2,7 @@
 
 import contextlib
 import dataclasses
+import math
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
@@ -155,8 +156,9 @@ def _combine(
     merged, better = stored, []
     if isinstance(offer, Certificate):
         origin, claims = by or _origin(offer), []
-        if offer.bound > Fraction(before.exact_bound):
-            merged = dataclasses.replace(merged, claim=offer.claim, bits=offer.bits, proof=offer.proof)
+        if offer.bound > stored.bound:
+            names = ("claim", "bits", "proof", "delay_cap", "cloud_cap")
+            merged = dataclasses.replace(merged, **{name: getattr(offer, name) for name in names})
             better.append("bound")
     else:
         origin = by or f"{offer.method}, seed {offer.seed}"
@@ -267,7 +269,8 @@ def read_offer(path: Path, instance: Instance) -> Offer:
 
 
 def _proved(instance: Instance, certificate: Certificate, on_step: OnStep = lambda step: None) -> Verdict:
-    verdict = verify(instance, certificate, on_step)
+    # What is in the library, or shall be, may take long; the user can interrupt it.
+    verdict = verify(instance, certificate, on_step, time_limit=math.inf)
     if not verdict.proved:
         raise RefusedError(f"proves nothing: {verdict.reason}")
     return verdict

@@ -94,8 +94,9 @@ def verified(
     """
     points = tuple(trace)
     evaluation, objective, homes, false_claim = None, None, None, None
-    # A run that was killed has reported its bound only in the progress points.
-    bound = max([bound, *(point[2] for point in points)], key=lambda value: -math.inf if math.isnan(value) else value)
+    highest = max([bound, *(point[2] for point in points)], key=lambda value: -math.inf if math.isnan(value) else value)
+    if bound == -math.inf:
+        bound = highest  # a run that was killed has reported its bound only in the progress points
     if home is not None:
         try:
             homes = checked_home(instance, np.asarray(home))
@@ -103,9 +104,9 @@ def verified(
             false_claim = str(problem)
     if homes is not None:
         evaluation = evaluate(instance, homes)
-        has_bound = bound > -math.inf
+        has_bound = highest > -math.inf
         objective = float(evaluate_exact(instance, homes).objective) if has_bound else evaluation.objective
-        false_claim = _false_claim(status, objective, bound, points)
+        false_claim = _false_claim(status, objective, bound, highest, points)
     elif math.isnan(bound) or bound == math.inf:
         false_claim = f"claims the bound {bound}"
     if status not in STATUSES:
@@ -126,10 +127,12 @@ def verified(
     )
 
 
-def _false_claim(status: str, objective: float, bound: float, points: Sequence[Point]) -> str | None:
-    """Return the first claim that the objective of the homes refutes."""
-    if math.isnan(bound) or bound > objective + slack(objective):
+def _false_claim(status: str, objective: float, bound: float, highest: float, points: Sequence[Point]) -> str | None:
+    """Return the first claim that the objective of the homes refutes; ``highest`` is the highest bound reported."""
+    if math.isnan(bound):
         return f"claims the bound {bound!r}, but its own homes cost {objective!r}"
+    if highest > objective + slack(objective):
+        return f"claims the bound {highest!r}, but its own homes cost {objective!r}"
     if status == "optimal" and bound < objective - slack(objective):
         return f"claims to be optimal with the bound {bound!r}, but its homes cost {objective!r}"
     best = min((point[1] for point in points), default=math.inf)

@@ -5,6 +5,7 @@ import os
 import shutil
 import sys
 import tempfile
+import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -18,6 +19,8 @@ PREFIX, SUFFIX = ".relocbench-", ".part"
 YOUNGEST_STRAY = 60.0
 # The folders that this process has cleaned. Once is enough, and a run store may contain very many files.
 _cleaned: set[Path] = set()
+# Reading the permissions of new files changes them for a moment, for all threads.
+_UMASK = threading.Lock()
 
 
 @contextlib.contextmanager
@@ -118,8 +121,9 @@ def folder_written_whole(path: str | Path) -> Iterator[Path]:
 
 def _make_ordinary(path: Path, mode: int) -> None:
     """Give a file that was created as a private one the permissions of an ordinary new file."""
-    umask = os.umask(0)
-    os.umask(umask)
+    with _UMASK:
+        umask = os.umask(0)
+        os.umask(umask)
     path.chmod(mode & ~umask)
 
 

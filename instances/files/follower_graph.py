@@ -117,9 +117,12 @@ def read_follower_graph(path: str | Path) -> FollowerGraph:
 
 
 def _lines(path: Path) -> Iterator[str]:
-    """Read the lines of a file. A longer line is cut, so that it is no edge."""
+    """Read the lines of a file; refuse one that is too long."""
     with _open(path) as file, io.TextIOWrapper(file, encoding="utf-8-sig") as text:
-        yield from iter(lambda: text.readline(LONGEST_LINE), "")
+        for number, line in enumerate(iter(lambda: text.readline(LONGEST_LINE), ""), start=1):
+            if len(line) == LONGEST_LINE:
+                raise InputError(f"line {number}", f"expected at most {LONGEST_LINE} characters, got more")
+            yield line
 
 
 def _open(path: Path) -> io.BufferedReader:

@@ -5,6 +5,7 @@ import csv
 import io
 import math
 import zlib
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -141,10 +142,17 @@ def _project(degrees: FloatArray, centre: tuple[float, float]) -> FloatArray:
     return np.round(kilometres, 6)  # rounded to millimetres, because the last bits of cos() differ between machines
 
 
+def _lines(file: io.TextIOWrapper) -> Iterator[str]:
+    for number, line in enumerate(iter(lambda: file.readline(LONGEST_LINE), ""), start=1):
+        if len(line) == LONGEST_LINE:
+            raise InputError(f"line {number}", f"expected at most {LONGEST_LINE} characters, got more")
+        yield line
+
+
 def _read_degrees(path: Path) -> FloatArray:
     try:
         with open_limited(path) as raw, io.TextIOWrapper(raw, encoding="utf-8-sig", newline="") as file:
-            reader = csv.reader(iter(lambda: file.readline(LONGEST_LINE), ""))
+            reader = csv.reader(_lines(file))
             header = [name.strip().lower() for name in next(reader, [])]
             latitude = _find(header, LATITUDE_NAMES)
             longitude = _find(header, LONGITUDE_NAMES)

@@ -24,7 +24,8 @@ from relocbench.instances.instance import Instance
 from relocbench.instances.kernels.ragged import IntArray
 
 FORMAT = "relocbench-library/1"
-CERTIFICATE_FIELDS = ("format", "instance", "home", "claim", "bits", "made", "proof")
+# The fields of a certificate. formulations/certificates defines them, which this room does not import.
+CERTIFICATE_FIELDS = ("format", "instance", "home", "claim", "bits", "delay_cap", "cloud_cap", "made", "proof")
 FOLDER = Path(__file__).parent
 # The largest size of an index in bytes; an entry has about 1,000.
 LARGEST_INDEX = 64 << 20

@@ -38,7 +38,7 @@ def run(
     ),
     seed: Annotated[str, typer.Option(help="Seeds of the methods: 3, 0-9 or 1,4,7.")] = "0",
     time_limit: Annotated[float, typer.Option(help="Time limit of each run in seconds.", min=0)] = 60.0,
-    memory_limit: Annotated[float, typer.Option(help="Memory limit of each run in GiB.", min=0.25)] = 4.0,
+    memory_limit: Annotated[float, typer.Option(help="Memory limit of each run in GiB.", min=0.25, max=1e6)] = 4.0,
     jobs: Annotated[int, typer.Option(help="Number of runs at the same time.", min=1, max=256)] = 1,
     retry_errors: Annotated[bool, typer.Option("--retry-errors", help="Repeat runs that ended in an error.")] = False,
     family: Annotated[

@@ -76,7 +76,7 @@ def run(
             rich_help_panel=BASELINE,
         ),
     ] = None,
-    memory_limit: Annotated[float, typer.Option(help="Memory limit of each run in GiB.", min=0.25)] = 4.0,
+    memory_limit: Annotated[float, typer.Option(help="Memory limit of each run in GiB.", min=0.25, max=1e6)] = 4.0,
     jobs: Annotated[int, typer.Option(help="Number of runs at the same time.", min=1, max=256)] = 1,
     out: Annotated[Path, typer.Option(help="Folder for the smallest instances that show a failure.")] = Path("check"),
     shrink_seconds: Annotated[

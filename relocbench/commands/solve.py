@@ -25,7 +25,9 @@ def run(
     memory_limit: Annotated[
         float,
         typer.Option(
-            help="Memory limit in GiB of an exact method or your own, which runs in a separate process.", min=0.25
+            help="Memory limit in GiB of an exact method or your own, which runs in a separate process.",
+            min=0.25,
+            max=1e6,
         ),
     ] = 4.0,
     log: Annotated[

@@ -43,7 +43,7 @@ def run(
     reference_time: Annotated[
         float, typer.Option(help="Time limit in seconds of each proof that is not in the library.", min=1)
     ] = 12.0,
-    memory_limit: Annotated[float, typer.Option(help="Memory limit of each run in GiB.", min=0.25)] = 4.0,
+    memory_limit: Annotated[float, typer.Option(help="Memory limit of each run in GiB.", min=0.25, max=1e6)] = 4.0,
     jobs: Annotated[
         int | None, typer.Option(help="Number of runs at the same time. Default: one per core.", min=1, max=256)
     ] = None,

@@ -19,7 +19,7 @@ def run(
     instance: Annotated[Path, typer.Argument(help="Instance: a file, family.parquet#name or library:name.")],
     certificate: Annotated[Path, typer.Argument(help="Certificate file (.json, .json.gz).")],
     time_limit: Annotated[float, typer.Option(help="Limit of the processor time, in seconds.", min=0)] = TIME_LIMIT,
-    memory_limit: Annotated[float, typer.Option(help="Memory limit in GiB.", min=0)] = MEMORY_LIMIT / GIB,
+    memory_limit: Annotated[float, typer.Option(help="Memory limit in GiB.", min=0, max=1e6)] = MEMORY_LIMIT / GIB,
     max_steps: Annotated[int, typer.Option(help="Largest number of steps of the proof.", min=0)] = MAX_STEPS,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:

@@ -121,8 +121,10 @@ def assess(rows: Sequence[Row], wrong: Sequence[Disagreement], library: Library 
             row.bound
             for row in part
             # The bound of a claim is not supported by the tolerances of its solver, so it proves nothing.
+            # Neither does that of a method of other people, which nobody has checked.
             if row.bound is not None
             and row.status not in ("error", "claimed")
+            and row.selector.partition("[")[0] in METHODS
             and (key, row.selector, row.seed) not in reasons
         ]
         if (certified := known.get(key)) is not None:

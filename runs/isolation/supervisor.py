@@ -15,6 +15,7 @@ from typing import Any
 
 from relocbench.instances.errors import InputError
 from relocbench.instances.instance import Instance
+from relocbench.instances.settings import setting
 from relocbench.instances.solution import Progress
 from relocbench.runs.isolation.messages import Answer, Job, Question, ReportedFailure, RunRecord
 from relocbench.runs.isolation.process_tree import Usage, has_ended
@@ -27,8 +28,9 @@ GIB = 1 << 30
 MEMORY_LIMIT = 4 * GIB
 # Seconds for loading and compiling a method of this project. The first compilation on a machine takes long.
 STARTUP_LIMIT = 180.0
-# Seconds that importing the code of other people may take.
-IMPORT_LIMIT = float(os.environ.get("RELOCBENCH_IMPORT_LIMIT", "60"))
+# Seconds that importing the code of other people may take, unless the environment variable says otherwise.
+IMPORT_LIMIT = 60.0
+IMPORT_VARIABLE = "RELOCBENCH_IMPORT_LIMIT"
 # Seconds after its time limit that a run has to end by itself. Then it is killed, which takes up to half a second.
 GRACE = 1.5
 # Seconds between two checks of the memory, the log and the time of a process.
@@ -217,7 +219,7 @@ class Worker:
     def _deadline(self, job: Job | Question, record: RunRecord) -> "tuple[float, _Abort]":
         """Return until when the present phase of a run must have ended, and the abort if it has not."""
         if isinstance(job, Question) or (job.selector.runs_external_code and record.loaded_at is None):
-            limit = min(self._startup_limit, IMPORT_LIMIT)
+            limit = min(self._startup_limit, _import_limit())
             return record.begin + limit, _Abort("stopped", "error", f"was not imported within {limit:g} s; killed")
         if record.ready_at is not None:
             error = f"did not stop at its time limit of {job.time_limit:g} s; killed"
@@ -286,6 +288,11 @@ class Worker:
         error = f"{_exit_cause(code)} before it returned a result"
         lines = output.strip().splitlines()
         return "error", f"{error}; the last line of its output: {lines[-1].strip()[:200]}" if lines else error
+
+
+def _import_limit() -> float:
+    text = os.environ.get(IMPORT_VARIABLE, "")
+    return setting(IMPORT_VARIABLE, float, text) if text else IMPORT_LIMIT
 
 
 @dataclass(frozen=True)

@@ -14,6 +14,7 @@ from relocbench.instances.generators.families import FAMILIES
 from relocbench.instances.instance_source import read_instance, read_instances
 from relocbench.runs.methods import METHODS
 from relocbench.runs.version import __version__
+from tests.instances.files.bad_files import run_command
 from tests.runs.fake_methods import fake
 
 
@@ -380,3 +381,10 @@ def test_python_functions_return_the_same_as_the_command():
     assert relocbench.evaluate(instance, result.solution.home).y == result.evaluation.y
     with pytest.raises(ValueError, match="expected parameters that choose one cell, 5 are left; give sigma"):
         relocbench.generate("paper")
+
+
+@pytest.mark.parametrize("command", [("solve", "x.json"), ("bench", "x.json"), ("check",), ("study",)])
+def test_a_memory_limit_without_end_is_refused(command):
+    code, _, err = run_command(*command, "--method", "nearest", "--memory-limit", "inf")
+    assert code == 2
+    assert "inf is not in the range" in err

@@ -129,6 +129,14 @@ def test_false_claims_are_errors(status, home, bound, points, problem):
     assert problem in outcome.error
 
 
+def test_the_bound_of_a_run_is_its_final_one_unless_the_run_was_killed():
+    points = [(0.0, 50.0, 3.0)]
+    home = [0, 0, 0, 0]
+    assert verified(INSTANCE, status="feasible", home=home, bound=2.0, trace=points[:0]).bound == 2.0
+    assert verified(INSTANCE, status="time_limit", home=home, bound=2.0, trace=points).bound == 2.0
+    assert verified(INSTANCE, status="time_limit", home=home, bound=-math.inf, trace=points).bound == 3.0
+
+
 @pytest.mark.parametrize("reuse", [False, True])
 def test_an_interrupted_sweep_keeps_its_rows_and_continues(tmp_path, reuse):
     store = Store(tmp_path)

@@ -24,7 +24,7 @@ def run(
     out: Annotated[Path, typer.Option(help="Folder for rows and logs. Runs with a row are not repeated.")],
     seed: Annotated[str, typer.Option("--seeds", "--seed", help="Seeds of the methods: 3, 0-9 or 1,4,7.")] = "0",
     time_limit: Annotated[float, typer.Option(help="Seconds for each run.", min=0)] = 60.0,
-    memory_limit: Annotated[float, typer.Option(help="GiB for each run.", min=0.25)] = 4.0,
+    memory_limit: Annotated[float, typer.Option(help="GiB for each run.", min=0.25, max=1e6)] = 4.0,
     retry_errors: Annotated[bool, typer.Option("--retry-errors", help="Repeat runs that ended in an error.")] = False,
     parts: Annotated[
         int | None,

@@ -4,10 +4,11 @@ from fractions import Fraction
 
 import pytest
 
+from relocbench.formulations.certificates.certificate import KNOWN
 from relocbench.instances.errors import InputError
 from relocbench.instances.evaluation_exact import evaluate_exact
 from relocbench.instances.instance_source import read_instance, read_instances
-from relocbench.instances.library.library import Claim, Entry, Library
+from relocbench.instances.library.library import CERTIFICATE_FIELDS, Claim, Entry, Library
 
 LIBRARY = Library()
 NAMES = LIBRARY.names()
@@ -113,3 +114,7 @@ def test_a_repeated_name_is_rejected(tmp_path):
 def test_a_missing_folder_is_rejected(tmp_path):
     with pytest.raises(InputError, match="cannot be read"):
         Library(tmp_path / "none").names()
+
+
+def test_the_library_knows_every_field_of_a_certificate():
+    assert set(CERTIFICATE_FIELDS) == set(KNOWN)

@@ -12,6 +12,7 @@ from relocbench.instances.errors import InputError
 from relocbench.instances.evaluation import evaluate
 from relocbench.instances.generators.families import FAMILIES
 from relocbench.instances.nearest_server import nearest_server
+from relocbench.runs.external_methods import _arguments
 from relocbench.runs.isolation import process_tree, supervisor, worker_process
 from relocbench.runs.isolation.cgroup import create_group, end_group
 from relocbench.runs.isolation.messages import RunRecord
@@ -247,6 +248,25 @@ def test_an_answer_to_another_question_is_refused(mine):
     )
     with pytest.raises(InputError, match="sent an answer to another question"):
         as_selector("mine.py:f")
+
+
+def test_a_module_may_delete_its_log(mine):
+    mine.write_text(f"import os, shutil\nshutil.rmtree(os.path.dirname(os.readlink('/proc/self/fd/1')))\n{GOOD}")
+    assert str(as_selector("mine.py:f")) == "mine.py:f"
+
+
+def test_a_wrong_limit_on_importing_is_reported_in_one_line(mine, monkeypatch):
+    monkeypatch.setenv("RELOCBENCH_IMPORT_LIMIT", "1m")
+    mine.write_text(GOOD)
+    code, _, err = run_command("solve", "library:tiny-loose-plain-0", "--method", "mine.py:f")
+    assert (code, err) == (2, "relocbench: method mine.py:f: expected a number, got '1m'\n")
+    assert run_command("solve", "library:tiny-loose-plain-0", "--method", "nearest")[0] == 0
+
+
+def test_a_description_of_arguments_that_is_no_description_is_refused():
+    for described in ([["a", 5, None]], [["a", ["x"], None]], [["a b", "int", 0]], [1], [["a", {"any of": 1}, 0]]):
+        with pytest.raises(InputError, match="invalid description"):
+            _arguments(described)
 
 
 def test_a_method_may_delete_its_log(tmp_path):
