@@ -56,7 +56,8 @@ class WorkerProcess:
         self._readable = selectors.DefaultSelector()
         self._readable.register(self._channel, selectors.EVENT_READ)
         self._mark = secrets.token_hex(8)
-        self._known: list[Process] = []
+        # Every process seen so far. The last list alone is not enough: it is empty if the guard has just been killed.
+        self._known: dict[int, Process] = {}
         self._group = create_group(memory_limit + MEMORY_HEADROOM)
         # The guard waits until the writing end of this pipe is closed: see start_guard.
         parent_pipe, self._parent_pipe_end = os.pipe()
@@ -151,8 +152,9 @@ class WorkerProcess:
         Usage
             The sums, without the guard.
         """
-        self._known = descendants(self.id)
-        return usage_of(self._known)
+        present = descendants(self.id)
+        self._known |= {process.id: process for process in present}
+        return usage_of(present)
 
     def is_idle(self) -> bool:
         """Return whether the process is the only one below its guard, and has sent nothing that was not received.
@@ -181,7 +183,7 @@ class WorkerProcess:
         ended_by_itself = has_ended(self.id)
         self._readable.close()
         self._channel.close()
-        kill_descendants(self.id, self._mark, self._known)
+        kill_descendants(self.id, self._mark, self._known.values())
         # The guard reaps its children and ends by itself, unless a method has stopped it.
         os.close(self._parent_pipe_end)
         deadline = time.perf_counter() + EXIT_SECONDS

@@ -192,6 +192,15 @@ def test_nothing_that_a_method_has_started_survives_its_run(tmp_path, name, fail
     assert wait_for(lambda: not any(map(alive, left)), 2.0)
 
 
+def test_a_process_is_remembered_when_the_guard_above_it_is_gone(monkeypatch):
+    process = worker_process.WorkerProcess.__new__(worker_process.WorkerProcess)
+    process.id, process._known = 1, {}
+    lists = iter([[process_tree.Process(5, 1, False, 1, 0.0, 0.0)], []])
+    monkeypatch.setattr(worker_process, "descendants", lambda root: next(lists))
+    assert (process.usage().memory, process.usage().memory) == (1, 0)
+    assert list(process._known) == [5]
+
+
 @pytest.mark.usefixtures("groups")
 def test_every_process_of_a_run_is_reaped(tmp_path):
     """Without this, the first process of a container could be left with dead processes."""
