@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from relocbench.instances.errors import InputError, reason
-from relocbench.instances.files.edge_list import LONGEST_LINE, EdgeText, only_comments, parse_edges
+from relocbench.instances.files.edge_list import EdgeText, only_comments, parse_edges
+from relocbench.instances.files.limited_file import LONGEST_LINE
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -18,8 +18,6 @@ from relocbench.instances.errors import shown
 
 IdArray = npt.NDArray[np.int64]
 
-# The longest line in characters. A longer one is cut, so that it is no edge.
-LONGEST_LINE = 1 << 20
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 _ID = re.compile(r"-?[0-9]+")  # int() would also accept 1_000 and the digits of other scripts
 _EDGE_BEGINS = re.compile(rb"\s*-?\d")

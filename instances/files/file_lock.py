@@ -103,26 +103,25 @@ def _is_same(descriptor: int, path: Path) -> bool:
         return False
 
 
-if sys.platform == "win32":
+def try_lock(descriptor: int) -> bool:
+    """Lock an open file, if no other process holds its lock.
 
-    def try_lock(descriptor: int) -> bool:
-        """Lock an open file, if no other process holds its lock.
+    Parameters
+    ----------
+    descriptor
+        The file. Closing it releases the lock.
 
-        Parameters
-        ----------
-        descriptor
-            The file. Closing it releases the lock.
+    Returns
+    -------
+    bool
+        Whether this process has the lock now.
 
-        Returns
-        -------
-        bool
-            Whether this process has the lock now.
-
-        Raises
-        ------
-        OSError
-            If the file system has no locks.
-        """
+    Raises
+    ------
+    OSError
+        If the file system has no locks.
+    """
+    if sys.platform == "win32":
         import msvcrt
 
         try:
@@ -131,32 +130,11 @@ if sys.platform == "win32":
             if error.errno in (errno.EACCES, errno.EDEADLK):
                 return False
             raise
-        return True
-
-else:
-
-    def try_lock(descriptor: int) -> bool:
-        """Lock an open file, if no other process holds its lock.
-
-        Parameters
-        ----------
-        descriptor
-            The file. Closing it releases the lock.
-
-        Returns
-        -------
-        bool
-            Whether this process has the lock now.
-
-        Raises
-        ------
-        OSError
-            If the file system has no locks.
-        """
+    else:
         import fcntl
 
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             return False
-        return True
+    return True

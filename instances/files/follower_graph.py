@@ -15,7 +15,6 @@ import numpy.typing as npt
 
 from relocbench.instances.errors import InputError, reason, shown
 from relocbench.instances.files.edge_list import (
-    LONGEST_LINE,
     IdArray,
     edge_of,
     is_comment,
@@ -23,7 +22,7 @@ from relocbench.instances.files.edge_list import (
     parse_regular,
     separator_of,
 )
-from relocbench.instances.files.limited_file import open_limited
+from relocbench.instances.files.limited_file import limited_lines, open_limited
 
 # The largest edge list in bytes, decompressed: about 2·10⁹ edges, which need 32 GiB of memory. Spark reads larger ones.
 LARGEST_EDGE_LIST = 32 << 30
@@ -119,10 +118,7 @@ def read_follower_graph(path: str | Path) -> FollowerGraph:
 def _lines(path: Path) -> Iterator[str]:
     """Read the lines of a file; refuse one that is too long."""
     with _open(path) as file, io.TextIOWrapper(file, encoding="utf-8-sig") as text:
-        for number, line in enumerate(iter(lambda: text.readline(LONGEST_LINE), ""), start=1):
-            if len(line) == LONGEST_LINE:
-                raise InputError(f"line {number}", f"expected at most {LONGEST_LINE} characters, got more")
-            yield line
+        yield from limited_lines(text)
 
 
 def _open(path: Path) -> io.BufferedReader:

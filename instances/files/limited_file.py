@@ -2,6 +2,7 @@
 
 import gzip
 import io
+from collections.abc import Iterator
 from pathlib import Path
 
 from relocbench.instances.errors import InputError
@@ -12,6 +13,8 @@ LARGEST_SMALL = 16 << 20
 LARGEST_RATIO = 100
 # The largest text of a file, in bytes.
 LARGEST_TEXT = 1 << 30
+# The longest line of a text, in characters.
+LONGEST_LINE = 1 << 20
 
 
 def open_limited(path: Path, largest: int = LARGEST_TEXT) -> io.BufferedReader:
@@ -40,6 +43,30 @@ def open_limited(path: Path, largest: int = LARGEST_TEXT) -> io.BufferedReader:
     except BaseException:
         raw.close()
         raise
+
+
+def limited_lines(text: io.TextIOWrapper) -> Iterator[str]:
+    """Read the lines of a text.
+
+    Parameters
+    ----------
+    text
+        The text.
+
+    Yields
+    ------
+    str
+        A line with its line break.
+
+    Raises
+    ------
+    InputError
+        If a line is too long; the message names its number.
+    """
+    for number, line in enumerate(iter(lambda: text.readline(LONGEST_LINE), ""), start=1):
+        if len(line) == LONGEST_LINE:
+            raise InputError(f"line {number}", f"expected at most {LONGEST_LINE} characters, got more")
+        yield line
 
 
 class _Limited(io.RawIOBase):

@@ -5,7 +5,6 @@ import csv
 import io
 import math
 import zlib
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -13,13 +12,11 @@ import numpy as np
 import numpy.typing as npt
 
 from relocbench.instances.errors import InputError, reason, shown
-from relocbench.instances.files.limited_file import open_limited
+from relocbench.instances.files.limited_file import limited_lines, open_limited
 from relocbench.instances.kernels.compiled import compiled
 from relocbench.instances.kernels.ragged import FloatArray
 
 EARTH_RADIUS_KM = 6371.0088
-# The longest line in characters.
-LONGEST_LINE = 1 << 20
 LATITUDE_NAMES = ("latitude", "lat")
 LONGITUDE_NAMES = ("longitude", "lon", "lng", "long")
 
@@ -142,17 +139,10 @@ def _project(degrees: FloatArray, centre: tuple[float, float]) -> FloatArray:
     return np.round(kilometres, 6)  # rounded to millimetres, because the last bits of cos() differ between machines
 
 
-def _lines(file: io.TextIOWrapper) -> Iterator[str]:
-    for number, line in enumerate(iter(lambda: file.readline(LONGEST_LINE), ""), start=1):
-        if len(line) == LONGEST_LINE:
-            raise InputError(f"line {number}", f"expected at most {LONGEST_LINE} characters, got more")
-        yield line
-
-
 def _read_degrees(path: Path) -> FloatArray:
     try:
         with open_limited(path) as raw, io.TextIOWrapper(raw, encoding="utf-8-sig", newline="") as file:
-            reader = csv.reader(_lines(file))
+            reader = csv.reader(limited_lines(file))
             header = [name.strip().lower() for name in next(reader, [])]
             latitude = _find(header, LATITUDE_NAMES)
             longitude = _find(header, LONGITUDE_NAMES)
