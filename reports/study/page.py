@@ -7,7 +7,7 @@ from relocbench.instances.gap import excess
 from relocbench.reports.pages.method_style import name_of
 from relocbench.reports.pages.page import Page
 from relocbench.reports.pages.tables import Cell, Column, Table, Value
-from relocbench.reports.statistics import FEWEST_FOR_INTERVAL
+from relocbench.reports.statistics import FEWEST_FOR_INTERVAL, Paired
 from relocbench.reports.study import plots
 from relocbench.reports.study.excess import SAME, Comparison, Measurement, Summary, comparisons, summaries
 from relocbench.reports.study.references import BOUND, OPTIMUM
@@ -87,7 +87,8 @@ COLUMNS = [
     Column("method"),
     Column("reference", hint="the number of instances with a proven optimum, and with a certified bound"),
     Column("mean", ".2%", "mean excess over instances; the seeds of an instance are averaged first"),
-    Column("95 % CI", hint=f"bootstrap over instances; needs at least {FEWEST_FOR_INTERVAL} instances"),
+    Column("95 % CI", hint=f"bootstrap over independent samples; needs at least {FEWEST_FOR_INTERVAL}"),
+    Column("n", "d", "independent samples: instances that share random draws count once"),
     Column("median", ".2%", "median excess over instances"),
     Column("worst", ".1%", "largest excess of a run"),
     Column("optimal", hint="optimal runs, out of the runs on instances with a proven optimum"),
@@ -127,6 +128,8 @@ def _finding(group: str, measurements: Sequence[Measurement]) -> str:
     clients = sorted({one.clients for one in measurements})
     size = f"{clients[0]}–{clients[-1]}" if len(clients) > 1 else str(clients[0])
     instances = "1 instance" if own.instances == 1 else f"{own.instances} instances"
+    if own.blocks < own.instances:
+        instances += f", n = {own.blocks} independent samples,"
     references = _counts([(own.optima, OPTIMUM, "proven optima"), (own.bounds, BOUND, f"{BOUND}s")])
     text = (
         f"`{group}`, {instances} of {size} clients ({references}): the mean excess of {name_of(chosen)} is "
@@ -194,8 +197,17 @@ def _sigma_caption(measurements: Sequence[Measurement], sigmas: Sequence[float])
     hidden = ""
     if "random" in {one.selector for one in measurements}:
         hidden = " RA is far above all others and hidden; click it in the legend to show it."
-    what = f"Mean excess over the {_kinds(measurements)}; bands are 95 % bootstrap intervals over instances."
-    return f"{what} Lower is better. {order}{hidden}"
+    what = f"Mean excess over the {_kinds(measurements)}; bands are 95 % bootstrap intervals"
+    return f"{what} ({_samples(measurements)}). Lower is better. {order}{hidden}"
+
+
+def _samples(measurements: Sequence[Measurement]) -> str:
+    """Return the number of independent samples behind each point of a plot against σ."""
+    blocks: dict[float | None, set[str]] = {}
+    for one in measurements:
+        blocks.setdefault(one.sigma, set()).add(one.block)
+    few, many = min(map(len, blocks.values())), max(map(len, blocks.values()))
+    return f"n = {few} independent samples" if few == many else f"n = {few} to {many} independent samples"
 
 
 def _with_excess(measurements: Sequence[Measurement], groups: Sequence[str]) -> Iterator[tuple[str, list[Measurement]]]:
@@ -216,6 +228,7 @@ def _add_tables(page: Page, measurements: Sequence[Measurement]) -> None:
             reference_counts(summary),
             summary.mean,
             Cell(_interval(summary), summary.low, tone="soft"),
+            summary.blocks,
             summary.median,
             summary.worst,
             Cell(f"{summary.hits} / {summary.hits_of}", summary.hits / summary.hits_of) if summary.hits_of else None,
@@ -235,25 +248,31 @@ def _add_tables(page: Page, measurements: Sequence[Measurement]) -> None:
 
 
 def _overview(found: Sequence[Summary]) -> Table:
-    regimes = list(dict.fromkeys(summary.regime for summary in found))
-    by_key = {(summary.selector, summary.regime): summary for summary in found}
-    best = {regime: min(one.mean for one in found if one.regime == regime) for regime in regimes}
+    parts: dict[tuple[str, str], dict[str, Summary]] = {}
+    for summary in found:
+        parts.setdefault((summary.group, summary.regime), {})[summary.selector] = summary
+    best = {key: min(one.mean for one in part.values()) for key, part in parts.items()}
     rows: list[list[Value]] = []
     for selector in dict.fromkeys(summary.selector for summary in found):
         row: list[Value] = [Cell.of_method(selector)]
-        for regime in regimes:
-            summary = by_key.get((selector, regime))
-            if summary is None:
-                row.append(None)
-            elif summary.mean <= best[regime] + SAME:
-                row.append(Cell(f"**{summary.mean:.2%}**", summary.mean, tone="good"))
-            else:
-                row.append(summary.mean)
+        for key, part in parts.items():
+            mean = part[selector].mean if selector in part else None
+            bold = mean is not None and mean <= best[key] + SAME
+            row.append(Cell(f"**{mean:.2%}**", mean, tone="good") if bold else mean)
         rows.append(row)
-    kinds = {regime: reference_counts(next(one for one in found if one.regime == regime)) for regime in regimes}
-    columns = [Column("mean excess"), *(Column(regime, ".2%", f"reference: {kinds[regime]}") for regime in regimes)]
-    references = "; ".join(f"{regime}: {kind}" for regime, kind in kinds.items())
-    return Table(columns, rows, f"Mean excess; the least of each regime is bold. References: {references}.")
+    what = {key: _reference_and_size(next(iter(part.values()))) for key, part in parts.items()}
+    columns = [Column("mean excess"), *(Column(key[1], ".2%", f"reference: {text}") for key, text in what.items())]
+    references = "; ".join(f"{regime}: {text}" for (_, regime), text in what.items())
+    return Table(
+        columns,
+        rows,
+        f"Mean excess; the least of each column is bold. References, and the number n of independent samples: "
+        f"{references}.",
+    )
+
+
+def _reference_and_size(summary: Summary) -> str:
+    return f"{reference_counts(summary)} (n = {summary.blocks})"
 
 
 def _add_distributions(page: Page, measurements: Sequence[Measurement], groups: Sequence[str]) -> None:
@@ -307,22 +326,23 @@ def _add_comparisons(page: Page, found: Sequence[Comparison]) -> None:
         return
     page.section(
         "Method against method",
-        "Each pair of methods is compared on the same instances by the mean excess over seeds, with two-sided Wilcoxon "
-        "signed-rank tests. Holm's method adjusts the p-values for all comparisons of this page. The effect is the "
-        "matched-pairs rank-biserial correlation: -1 if the first method is better on every instance, +1 if the second "
-        "is. All regimes of a group are taken together, so if two methods change places from one regime to the next, "
-        "neither is clearly better.",
+        "Each pair of methods is compared on the same instances of a group. Instances that share random draws, such as "
+        "the σ cells of one seed, are not independent: they form a block, and the mean difference of a block is one "
+        "value of the sample. `n` is the number of blocks. The difference of the excess is in percentage points, with "
+        "its 95 % interval, which is not adjusted. The p-values are those of two-sided paired t-tests on the blocks, "
+        f"adjusted by Holm's method for the {found[0].tests} tests of this page. All cells of a group are taken "
+        "together, so if two methods change places from one cell to the next, neither is clearly better.",
     )
     columns = [
         Column("group"),
         Column("first"),
         Column("second"),
-        Column("pairs", "d", "instances with runs of both methods"),
-        Column("first better", "d", "number of instances"),
-        Column("second better", "d", "number of instances"),
-        Column("median difference", "+.2%", "of the excess, first minus second"),
-        Column("effect", "+.2f"),
-        Column("p (Holm)", ".2g"),
+        Column("n", "d", "blocks of instances with runs of both methods; the sample size of the test"),
+        Column("first better", "d", "number of blocks"),
+        Column("second better", "d", "number of blocks"),
+        Column("difference (pp)", "+.2f", "of the mean excess, first minus second, in percentage points"),
+        Column("95 % CI (pp)", hint=f"of the difference; needs n of at least {FEWEST_FOR_INTERVAL}"),
+        Column("p (Holm)", ".2g", f"adjusted for {found[0].tests} tests"),
         Column("better", hint="at 5 %, after the correction"),
     ]
     rows: list[list[Value]] = [
@@ -330,24 +350,38 @@ def _add_comparisons(page: Page, found: Sequence[Comparison]) -> None:
             Cell(f"`{one.group}`", one.group),
             Cell.of_method(one.first),
             Cell.of_method(one.second),
-            one.paired.pairs,
+            one.paired.blocks,
             one.paired.wins,
             one.paired.losses,
-            one.paired.median_difference,
-            one.paired.effect,
+            100 * one.paired.difference,
+            Cell(_points(one.paired), one.paired.low, tone="soft"),
             one.p,
-            Cell.of_method(one.better) if one.better else Cell("not clear", tone="soft"),
+            _verdict(one),
         ]
         for one in found
     ]
     clear = sum(one.better is not None for one in found)
-    caption = f"{clear} of {len(found)} comparisons are significant at 5 % after the correction."
+    caption = f"{clear} of {found[0].tests} tests are significant at 5 % after the correction."
+    few = {one.group: one.paired.blocks for one in found if one.p is None}
+    if few:
+        listed = ", ".join(f"`{group}` (n = {blocks})" for group, blocks in few.items())
+        caption += f" Too few independent samples for a test: {listed}; it needs {FEWEST_FOR_INTERVAL}."
     with_reloc = [row for one, row in zip(found, rows, strict=True) if "reloc" in (one.first, one.second)]
     if 0 < len(with_reloc) < len(rows):
         page.table(Table(columns, with_reloc, f"RELOC against every other method. {caption}"))
         page.table(Table(columns, rows, caption), folded=f"**All {len(rows)} comparisons**")
     else:
         page.table(Table(columns, rows, caption))
+
+
+def _points(pair: Paired) -> str:
+    return "" if pair.low is None or pair.high is None else f"{100 * pair.low:+.2f} … {100 * pair.high:+.2f}"
+
+
+def _verdict(one: Comparison) -> Cell:
+    if one.better:
+        return Cell.of_method(one.better)
+    return Cell("not clear" if one.p is not None else f"too few (n = {one.paired.blocks})", tone="soft")
 
 
 def _kinds(measurements: Sequence[Measurement]) -> str:

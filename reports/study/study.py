@@ -9,6 +9,7 @@ from relocbench.instances.instance import Instance
 from relocbench.instances.library.library import Library
 from relocbench.reports.pages.requirements import require
 from relocbench.reports.study.excess import Measurement, best_known, measure, write_measurements
+from relocbench.reports.study.groups import By, grouped
 from relocbench.reports.study.references import contradictions
 from relocbench.reports.study.runner import Design, run
 from relocbench.reports.study.subjects import Subject, kept, of_family, without_duplicates
@@ -57,6 +58,8 @@ def study(
     time_limit: float = 60.0,
     reference_time: float = 12.0,
     jobs: int = 1,
+    group_by: By | None = None,
+    block_by: By | None = None,
 ) -> Study:
     """Measure how far methods are above the optimum, and write a page.
 
@@ -77,6 +80,10 @@ def study(
         The time limits in seconds of each run, and of each proof that the library does not have.
     jobs
         The number of runs at the same time.
+    group_by, block_by
+        What the groups of instances, and the blocks that are not independent, are made by; see
+        :func:`reports.study.groups.grouped`. For example ``"sigma"``, ``"/^[a-z]+/"``, or a function from an instance
+        to its label.
 
     Returns
     -------
@@ -86,7 +93,8 @@ def study(
     Raises
     ------
     InputError
-        If there is no instance or no method, if a method is unknown or cannot run here, or if a package is missing.
+        If there is no instance or no method, if a method is unknown or cannot run here, if the instances cannot be
+        grouped like that, or if a package is missing.
     """
     require()
     selectors = parse_selectors([methods] if isinstance(methods, str) else methods)
@@ -98,7 +106,9 @@ def study(
     if not found or not selectors:
         raise InputError("study", "expected at least one instance and one method")
     design = Design(selectors, seeds, Limits(time_limit), reference_time, jobs)
-    return conduct(without_duplicates(found), design, folder, f"relocbench.study({methods!r}, …)")
+    return conduct(
+        grouped(without_duplicates(found), group_by, block_by), design, folder, f"relocbench.study({methods!r}, …)"
+    )
 
 
 def conduct(subjects: Sequence[Subject], design: Design, out: Path, command: str) -> Study:

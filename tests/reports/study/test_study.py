@@ -48,7 +48,7 @@ def test_the_data_states_the_reference_of_each_run(folder):
     rows = table.to_pylist()
     assert len(rows) == 2 * 2 * 2
     for row in rows:
-        assert row["format"] == "relocbench-excess/1"
+        assert row["format"] == "relocbench-excess/2"
         assert row["excess"] == pytest.approx(max(0.0, row["objective"] / row["reference"] - 1))
         known = row["instance"] == "small-overloaded-m39-l9-0"
         assert row["reference_kind"] == ("certified bound" if known else "proven optimum")
