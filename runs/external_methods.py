@@ -334,12 +334,21 @@ def _returning_solution(function: Callable[..., Any]) -> Solve:
 
     @functools.wraps(function)
     def solve(instance: Instance, **arguments: Any) -> Solution:
+        if _requires_progress(function):
+            # Nobody listens in the warm-up, but the function must get the argument.
+            arguments.setdefault("on_progress", lambda seconds, incumbent, bound: None)
         answer = function(instance, **arguments)
         if isinstance(answer, Solution):
             return dataclasses.replace(answer, home=checked_home(instance, answer.home))
         return Solution(checked_home(instance, answer))
 
     return solve
+
+
+def _requires_progress(function: Callable[..., Any]) -> bool:
+    """Return whether a function has the argument ``on_progress`` without a default."""
+    spec = inspect.signature(function).parameters.get("on_progress")
+    return spec is not None and spec.default is spec.empty
 
 
 def _annotated_arguments(function: Callable[..., Any]) -> dict[str, inspect.Parameter]:
@@ -349,7 +358,8 @@ def _annotated_arguments(function: Callable[..., Any]) -> dict[str, inspect.Para
     except (NameError, SyntaxError):  # an annotation that cannot be evaluated
         signature = inspect.signature(function)
     try:
-        signature.bind(None, seed=0, time_limit=1.0)
+        progress = {"on_progress": None} if _requires_progress(function) else {}
+        signature.bind(None, seed=0, time_limit=1.0, **progress)
     except TypeError as error:
         raise InputError("method", f"expected {FORM}, got another signature ({error})") from error
     arguments = {}

@@ -9,6 +9,8 @@ from relocbench.reports.pages.page import Page
 from relocbench.reports.pages.tables import Cell, Column, Table, Value
 from relocbench.reports.statistics import FEWEST_FOR_INTERVAL, Paired
 from relocbench.reports.study import plots
+from relocbench.reports.study.anytime import Course, Curve, TimeToTarget, curves, times_to_targets
+from relocbench.reports.study.anytime_plot import over_time
 from relocbench.reports.study.excess import SAME, Comparison, Measurement, Summary, comparisons, summaries
 from relocbench.reports.study.references import BOUND, OPTIMUM
 from relocbench.runs.methods import METHODS
@@ -29,6 +31,7 @@ def write_page(
     command: str,
     facts: dict[str, object],
     warnings: Sequence[str],
+    courses: Sequence[Course] = (),
 ) -> Path:
     """Write the page of a study.
 
@@ -42,6 +45,8 @@ def write_page(
         The origin of the page; see :meth:`reports.pages.page.Page.provenance`.
     warnings
         What a reader must know first: contradictions and failed runs.
+    courses
+        The progress of the runs, for curves over time.
 
     Returns
     -------
@@ -58,6 +63,7 @@ def write_page(
     _add_sigma(page, measurements, groups)
     _add_distributions(page, measurements, groups)
     _add_time(page, measurements, groups)
+    _add_progress(page, courses)
     _add_runs(page, measurements, groups)
     _add_comparisons(page, comparisons(measurements))
     data = "excess.parquet beside this page has one row per run; the folder runs has the homes"
@@ -197,17 +203,19 @@ def _sigma_caption(measurements: Sequence[Measurement], sigmas: Sequence[float])
     hidden = ""
     if "random" in {one.selector for one in measurements}:
         hidden = " RA is far above all others and hidden; click it in the legend to show it."
-    what = f"Mean excess over the {_kinds(measurements)}; bands are 95 % bootstrap intervals"
-    return f"{what} ({_samples(measurements)}). Lower is better. {order}{hidden}"
+    return f"Mean excess over the {_kinds(measurements)}; {_bands(measurements)}. Lower is better. {order}{hidden}"
 
 
-def _samples(measurements: Sequence[Measurement]) -> str:
-    """Return the number of independent samples behind each point of a plot against σ."""
+def _bands(measurements: Sequence[Measurement]) -> str:
+    """Return what the bands of a plot against σ are, and the number of independent samples behind each point."""
     blocks: dict[float | None, set[str]] = {}
     for one in measurements:
         blocks.setdefault(one.sigma, set()).add(one.block)
     few, many = min(map(len, blocks.values())), max(map(len, blocks.values()))
-    return f"n = {few} independent samples" if few == many else f"n = {few} to {many} independent samples"
+    samples = f"n = {few} independent samples" if few == many else f"n = {few} to {many} independent samples"
+    if many < FEWEST_FOR_INTERVAL:
+        return f"{samples} at each σ are too few for an interval"
+    return f"bands are 95 % bootstrap intervals ({samples} at each σ)"
 
 
 def _with_excess(measurements: Sequence[Measurement], groups: Sequence[str]) -> Iterator[tuple[str, list[Measurement]]]:
@@ -307,6 +315,52 @@ def _add_time(page: Page, measurements: Sequence[Measurement], groups: Sequence[
         )
 
 
+def _add_progress(page: Page, courses: Sequence[Course]) -> None:
+    groups = list(dict.fromkeys(one.group for one in courses if one.reported))
+    if not groups:
+        return
+    page.section(
+        "Progress during a run",
+        "Methods that report their progress have a curve: the mean over runs of the excess of the incumbent at each "
+        "moment. The seeds of an instance are averaged first, and a run that has ended keeps its last excess. A curve "
+        "begins when all runs of the method have homes. A method that reports no progress is a point "
+        "at its median time.",
+    )
+    for group in groups:
+        inside = curves([one for one in courses if one.group == group])
+        page.subsection(f"`{group}`")
+        page.figure(over_time(inside), f"{_beginnings(inside)} Further left and lower is better.")
+    _add_targets(page, times_to_targets(one for one in courses if one.group in groups))
+
+
+def _beginnings(found: Sequence[Curve]) -> str:
+    listed = ", ".join(f"{name_of(one.selector)} {one.seconds[0]:.2g} s" for one in found if one.reported)
+    return f"All runs have homes from these times on: {listed}."
+
+
+def _add_targets(page: Page, found: Sequence[TimeToTarget]) -> None:
+    targets = list(dict.fromkeys(one.target for one in found))
+    columns = [Column("group"), Column("method"), Column("runs", "d")]
+    for target in targets:
+        columns += [
+            Column(f"≤ {target:.1%}", ".0%", f"share of the runs with an excess of at most {target:.1%}"),
+            Column("seconds", ".2g", f"median time to reach {target:.1%}; empty if fewer than half of the runs do"),
+        ]
+    rows: dict[tuple[str, str], list[Value]] = {}
+    for one in found:
+        start: list[Value] = [Cell(f"`{one.group}`", one.group), Cell.of_method(one.selector), one.runs]
+        rows.setdefault((one.group, one.selector), start).extend([one.reached / one.runs, one.seconds])
+    page.table(
+        Table(
+            columns,
+            list(rows.values()),
+            "Time to target: the share of the runs that reach an excess of at most 5 %, 1 % and 0.1 % over the "
+            "reference, and the median time until then; a run that does not reach the target counts as longer than all "
+            "others. Where the reference is a certified bound, a small target may be out of reach for every method.",
+        )
+    )
+
+
 def _add_runs(page: Page, measurements: Sequence[Measurement], groups: Sequence[str]) -> None:
     page.section("Every run")
     for _, inside in _with_excess(measurements, groups):
@@ -329,9 +383,8 @@ def _add_comparisons(page: Page, found: Sequence[Comparison]) -> None:
         "Each pair of methods is compared on the same instances of a group. Instances that share random draws, such as "
         "the σ cells of one seed, are not independent: they form a block, and the mean difference of a block is one "
         "value of the sample. `n` is the number of blocks. The difference of the excess is in percentage points, with "
-        "its 95 % interval, which is not adjusted. The p-values are those of two-sided paired t-tests on the blocks, "
-        f"adjusted by Holm's method for the {found[0].tests} tests of this page. All cells of a group are taken "
-        "together, so if two methods change places from one cell to the next, neither is clearly better.",
+        f"its 95 % interval, which is not adjusted. {_tests(found[0].tests)} All cells of a group are taken together, "
+        "so if two methods change places from one cell to the next, neither is clearly better.",
     )
     columns = [
         Column("group"),
@@ -361,7 +414,9 @@ def _add_comparisons(page: Page, found: Sequence[Comparison]) -> None:
         for one in found
     ]
     clear = sum(one.better is not None for one in found)
-    caption = f"{clear} of {found[0].tests} tests are significant at 5 % after the correction."
+    caption = (
+        f"{clear} of {found[0].tests} tests are significant at 5 % after the correction." if found[0].tests else ""
+    )
     few = {one.group: one.paired.blocks for one in found if one.p is None}
     if few:
         listed = ", ".join(f"`{group}` (n = {blocks})" for group, blocks in few.items())
@@ -372,6 +427,16 @@ def _add_comparisons(page: Page, found: Sequence[Comparison]) -> None:
         page.table(Table(columns, rows, caption), folded=f"**All {len(rows)} comparisons**")
     else:
         page.table(Table(columns, rows, caption))
+
+
+def _tests(number: int) -> str:
+    if number == 0:
+        return f"A test needs at least {FEWEST_FOR_INTERVAL} independent samples, so there is none here."
+    many = f"the {number} tests" if number > 1 else "the only test"
+    return (
+        f"The p-values are those of two-sided paired t-tests on the blocks, adjusted by Holm's method for {many} of "
+        "this page."
+    )
 
 
 def _points(pair: Paired) -> str:

@@ -1,13 +1,14 @@
 """An excess study, from instances to a page."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from relocbench.instances.errors import InputError
 from relocbench.instances.instance import Instance
 from relocbench.instances.library.library import Library
 from relocbench.reports.pages.requirements import require
+from relocbench.reports.study.anytime import Course, courses
 from relocbench.reports.study.excess import Measurement, best_known, measure, write_measurements
 from relocbench.reports.study.groups import By, grouped
 from relocbench.reports.study.references import contradictions
@@ -39,6 +40,8 @@ class Study:
         One line for each run that left no row.
     page
         The file of the page.
+    courses
+        The progress of each run that has an excess.
     """
 
     measurements: list[Measurement]
@@ -46,6 +49,7 @@ class Study:
     warnings: list[str]
     problems: list[str]
     page: Path
+    courses: list[Course] = field(default_factory=list)
 
 
 def study(
@@ -148,8 +152,9 @@ def conduct(subjects: Sequence[Subject], design: Design, out: Path, command: str
         "time limits": f"{design.limits.time:g} s per run, {design.reference_time:g} s per proof that the library "
         "does not have",
     }
-    page = write_page(measurements, out / PAGE, command=command, facts=facts, warnings=warnings)
-    return Study(measurements, wrong, warnings, results.problems, page)
+    progress = courses(measurements, results.rows)
+    page = write_page(measurements, out / PAGE, command=command, facts=facts, warnings=warnings, courses=progress)
+    return Study(measurements, wrong, warnings, results.problems, page, progress)
 
 
 def _warnings(measurements: Sequence[Measurement], wrong: Sequence[str], problems: Sequence[str]) -> list[str]:
