@@ -1,5 +1,6 @@
 """``relocbench study``."""
 
+import shlex
 from dataclasses import asdict
 from functools import partial
 from pathlib import Path
@@ -98,6 +99,7 @@ def run(
     """
     from relocbench.commands.options import read_parameters, read_seeds, started
     from relocbench.instances.errors import InputError
+    from relocbench.reports.pages.index import FILE, is_index, write_index
     from relocbench.reports.pages.requirements import require
     from relocbench.reports.study import subjects
     from relocbench.reports.study.groups import grouped
@@ -133,6 +135,8 @@ def run(
     )
     with resumable(out):
         done = conduct(found, design, out, command_line())
+    if is_index(out.resolve().parent / FILE):
+        write_index(out.resolve().parent, f"relocbench index {shlex.quote(str(out.parent))}")
     _print_study(done, as_json)
     if done.wrong or done.problems:
         raise typer.Exit(1)

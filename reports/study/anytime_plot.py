@@ -7,7 +7,13 @@ import plotly.graph_objects as go
 from relocbench.reports.pages.figures import figure, line, points
 from relocbench.reports.pages.method_style import name_of, styles
 from relocbench.reports.study.anytime import SHORTEST, Curve
-from relocbench.reports.study.plots import FLOOR, LOG_TICKS
+
+# A logarithmic axis shows every smaller excess, 0 included, at this value.
+FLOOR = 1e-5
+EXCESS_TICKS = {
+    "tickvals": [1e-5, 1e-4, 1e-3, 1e-2, 1e-1, 1, 10],
+    "ticktext": ["≤0.001%", "0.01%", "0.1%", "1%", "10%", "100%", "1000%"],
+}
 
 
 def over_time(curves: Sequence[Curve]) -> go.Figure:
@@ -25,7 +31,7 @@ def over_time(curves: Sequence[Curve]) -> go.Figure:
     """
     plot = figure(x="seconds since the start of the run (logarithmic)", y="mean excess (logarithmic)", height=440)
     plot.update_xaxes(type="log", dtick=1, tickformat="~g")
-    plot.update_yaxes(type="log", **LOG_TICKS)
+    plot.update_yaxes(type="log", **EXCESS_TICKS)
     chosen = styles([one.selector for one in curves])
     for one in curves:
         x = [max(SHORTEST, at) for at in one.seconds]

@@ -4,6 +4,8 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from relocbench.instances.gap import excess
+from relocbench.instances.generators.families import FAMILIES
+from relocbench.reports.pages.glossary import TERMS
 from relocbench.reports.pages.method_style import name_of
 from relocbench.reports.pages.page import Page
 from relocbench.reports.pages.tables import Cell, Column, Table, Value
@@ -13,13 +15,17 @@ from relocbench.reports.study.anytime import Course, Curve, TimeToTarget, curves
 from relocbench.reports.study.anytime_plot import over_time
 from relocbench.reports.study.excess import SAME, Comparison, Measurement, Summary, comparisons, summaries
 from relocbench.reports.study.references import BOUND, OPTIMUM
+from relocbench.reports.study.versions import Versions
 from relocbench.runs.methods import METHODS
+from relocbench.runs.version import __version__
 
 DEFINITION = (
     "The **excess** of a run is `ΣD / reference - 1`: how far the delay of its homes is above the reference. The "
     "reference is the **proven optimum** where one is known, otherwise a **certified bound**, which no assignment is "
     "below. Over a bound, the excess is an upper limit of the excess over the optimum."
 )
+# With more groups than this, each has a figure of its own.
+MOST_GROUPS_IN_A_FIGURE = 12
 # The share of runs up to this excess stands in the captions of the distributions.
 NEAR = 0.1
 
@@ -32,6 +38,8 @@ def write_page(
     facts: dict[str, object],
     warnings: Sequence[str],
     courses: Sequence[Course] = (),
+    versions: Versions | None = None,
+    families: Sequence[str] = (),
 ) -> Path:
     """Write the page of a study.
 
@@ -47,27 +55,47 @@ def write_page(
         What a reader must know first: contradictions and failed runs.
     courses
         The progress of the runs, for curves over time.
+    versions
+        The versions that the runs were made with.
+    families
+        The families that the instances belong to, which the page explains.
 
     Returns
     -------
     Path
         The file.
     """
-    page = Page("How far from optimal?", lead=lead(measurements))
+    page = Page("How far from optimal?", lead=lead(measurements), kind="study")
+    page.describe(
+        instances=len({one.hash for one in measurements}),
+        methods=list(dict.fromkeys(one.selector for one in measurements)),
+    )
     for warning in warnings:
         page.warning(warning)
-    page.text(DEFINITION)
-    page.numbers(_numbers(measurements))
     groups = list(dict.fromkeys(one.group for one in measurements))
+    # The first figure shows the main result and belongs to the first screen; what is compared comes after it.
+    against_sigma = any(len(_sigmas(inside)) > 1 for _, inside in _with_excess(measurements, groups))
+    if against_sigma:
+        _add_sigma(page, measurements, groups)
+    else:
+        _add_runs(page, measurements, groups)
+    page.section("What is compared", DEFINITION)
+    page.listing(_explanations(measurements, families))
+    page.numbers(_numbers(measurements))
     _add_tables(page, measurements)
-    _add_sigma(page, measurements, groups)
     _add_distributions(page, measurements, groups)
     _add_time(page, measurements, groups)
     _add_progress(page, courses)
-    _add_runs(page, measurements, groups)
+    if against_sigma:
+        _add_runs(page, measurements, groups)
     _add_comparisons(page, comparisons(measurements))
     data = "excess.parquet beside this page has one row per run; the folder runs has the homes"
-    page.provenance(command, {"data": data, **facts})
+    if versions is None:
+        page.provenance(command, {"data": data, **facts})
+    else:
+        _add_versions(page, versions)
+        written = f"with relocbench {__version__}; the following versions are those of the runs"
+        page.provenance(command, {"data": data, **facts, "page written": written}, versions.common)
     return page.write(path)
 
 
@@ -135,7 +163,7 @@ def _finding(group: str, measurements: Sequence[Measurement]) -> str:
     size = f"{clients[0]}–{clients[-1]}" if len(clients) > 1 else str(clients[0])
     instances = "1 instance" if own.instances == 1 else f"{own.instances} instances"
     if own.blocks < own.instances:
-        instances += f", n = {own.blocks} independent samples,"
+        instances += f", n = {own.blocks} independent sample{'s' if own.blocks > 1 else ''},"
     references = _counts([(own.optima, OPTIMUM, "proven optima"), (own.bounds, BOUND, f"{BOUND}s")])
     text = (
         f"`{group}`, {instances} of {size} clients ({references}): the mean excess of {name_of(chosen)} is "
@@ -184,11 +212,36 @@ def _numbers(measurements: Sequence[Measurement]) -> dict[str, str]:
 
 def _add_sigma(page: Page, measurements: Sequence[Measurement], groups: Sequence[str]) -> None:
     for group, inside in _with_excess(measurements, groups):
-        sigmas = sorted({one.sigma for one in inside if one.sigma is not None})
+        sigmas = _sigmas(inside)
         if len(sigmas) < 2:
             continue
         page.section(f"Excess against σ, `{group}`")
         page.figure(plots.against_sigma(inside), _sigma_caption(inside, sigmas))
+
+
+def _sigmas(measurements: Sequence[Measurement]) -> list[float]:
+    return sorted({one.sigma for one in measurements if one.sigma is not None})
+
+
+def _explanations(measurements: Sequence[Measurement], families: Sequence[str]) -> list[str]:
+    """Return one line for each method and each family of the study."""
+    terms = {term.name: term.meaning for term in TERMS}
+    settings: dict[str, list[str]] = {}
+    for selector in dict.fromkeys(one.selector for one in measurements):
+        settings.setdefault(selector.partition("[")[0], []).append(name_of(selector).partition("[")[2].rstrip("]"))
+    lines = []
+    for method, variants in settings.items():
+        name = name_of(method)
+        known = METHODS[method].summary if method in METHODS else "a method that does not belong to this project"
+        chosen = "; ".join(text or "default settings" for text in variants)
+        shown = f" Here with: {chosen}." if any(variants) else ""
+        lines.append(
+            f"**{name}**: {terms[name]}{shown}" if name in terms else f"**{name}** (`{method}`): {known}.{shown}"
+        )
+    lines += [f"Family `{family}`: {FAMILIES[family].summary}." for family in families]
+    if len(_sigmas(measurements)) > 1:
+        lines.append("**σ**: the spread of the members of a topic around its centre, in km.")
+    return lines
 
 
 def _sigma_caption(measurements: Sequence[Measurement], sigmas: Sequence[float]) -> str:
@@ -363,7 +416,11 @@ def _add_targets(page: Page, found: Sequence[TimeToTarget]) -> None:
 
 def _add_runs(page: Page, measurements: Sequence[Measurement], groups: Sequence[str]) -> None:
     page.section("Every run")
-    for _, inside in _with_excess(measurements, groups):
+    parts = [inside for _, inside in _with_excess(measurements, groups)]
+    if len({(one.group, one.regime) for one in measurements}) == len(groups) <= MOST_GROUPS_IN_A_FIGURE:
+        # Every group is one row of the table, so one figure has room for all of them.
+        parts = [[one for inside in parts for one in inside]] if parts else []
+    for inside in parts:
         without_random = [one for one in inside if one.selector != "random"] or inside
         worst = max(without_random, key=lambda one: one.excess or 0.0)
         besides = ", RA aside" if len(without_random) < len(inside) else ""
@@ -383,8 +440,8 @@ def _add_comparisons(page: Page, found: Sequence[Comparison]) -> None:
         "Each pair of methods is compared on the same instances of a group. Instances that share random draws, such as "
         "the σ cells of one seed, are not independent: they form a block, and the mean difference of a block is one "
         "value of the sample. `n` is the number of blocks. The difference of the excess is in percentage points, with "
-        f"its 95 % interval, which is not adjusted. {_tests(found[0].tests)} All cells of a group are taken together, "
-        "so if two methods change places from one cell to the next, neither is clearly better.",
+        f"its 95 % interval, which is not adjusted. {_tests(found[0].tests)} The difference is a mean over the cells of "
+        "a group: two methods may change places from one cell to the next. `--group-by` tests each cell for itself.",
     )
     columns = [
         Column("group"),
@@ -447,6 +504,24 @@ def _verdict(one: Comparison) -> Cell:
     if one.better:
         return Cell.of_method(one.better)
     return Cell("not clear" if one.p is not None else f"too few (n = {one.paired.blocks})", tone="soft")
+
+
+def _add_versions(page: Page, versions: Versions) -> None:
+    rows: list[list[Value]] = [
+        [Cell(f"`{name}`", name), value, count]
+        for found in (versions.differing, versions.code)
+        for name, counts in found.items()
+        for value, count in counts.items()
+    ]
+    if not rows:
+        return
+    columns = [Column("what"), Column("version"), Column("runs", "d")]
+    if versions.differing:
+        page.section("Versions of the runs")
+        page.table(Table(columns, rows, "What differs between runs, and the version of the code of each method."))
+    else:
+        caption = "The version of the code of each method, as each run has recorded it."
+        page.table(Table(columns, rows, caption), folded="**Versions of the methods**")
 
 
 def _kinds(measurements: Sequence[Measurement]) -> str:

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from relocbench.instances.errors import InputError
+from relocbench.instances.generators.families import FAMILIES
 from relocbench.instances.instance import Instance
 from relocbench.instances.library.library import Library
 from relocbench.reports.pages.requirements import require
@@ -14,6 +15,7 @@ from relocbench.reports.study.groups import By, grouped
 from relocbench.reports.study.references import contradictions
 from relocbench.reports.study.runner import Design, run
 from relocbench.reports.study.subjects import Subject, kept, of_family, without_duplicates
+from relocbench.reports.study.versions import versions_of
 from relocbench.runs.selectors import parse_selectors, require_available
 from relocbench.runs.sweep import Limits
 
@@ -143,6 +145,9 @@ def conduct(subjects: Sequence[Subject], design: Design, out: Path, command: str
     measurements = measure(subjects, results.rows, results.references, best_known(every, objectives))
     wrong = contradictions(every, results.references)
     warnings = _warnings(measurements, wrong, results.problems)
+    versions = versions_of(every)
+    if versions.warning is not None:
+        warnings.append(versions.warning)
     if (out / FORMER_DATA).exists():
         warnings.append(f"`{FORMER_DATA}` in this folder is from an earlier version; `{DATA}` replaces it.")
     write_measurements(measurements, out / DATA)
@@ -153,7 +158,16 @@ def conduct(subjects: Sequence[Subject], design: Design, out: Path, command: str
         "does not have",
     }
     progress = courses(measurements, results.rows)
-    page = write_page(measurements, out / PAGE, command=command, facts=facts, warnings=warnings, courses=progress)
+    page = write_page(
+        measurements,
+        out / PAGE,
+        command=command,
+        facts=facts,
+        warnings=warnings,
+        courses=progress,
+        versions=versions,
+        families=[name for name in dict.fromkeys(one.family for one in subjects) if name in FAMILIES],
+    )
     return Study(measurements, wrong, warnings, results.problems, page, progress)
 
 

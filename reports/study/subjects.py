@@ -71,7 +71,7 @@ class Subject:
         """
         if self.chosen_group is not None:
             return self.chosen_group
-        family_name = self._family
+        family_name = self.family
         if not family_name:
             return self.name_without_seed
         if self.instance.name.startswith(f"{family_name}-"):
@@ -100,13 +100,14 @@ class Subject:
         if self.chosen_block is not None:
             return self.chosen_block
         seed = self.instance.parameters.get("seed")
-        known = FAMILIES.get(self._family)
-        if not self._family or seed is None or (known is not None and not known.parameters_class.cells_share_draws):
+        known = FAMILIES.get(self.family)
+        if not self.family or seed is None or (known is not None and not known.parameters_class.cells_share_draws):
             return self.instance.hash
-        return f"{self._family}, seed {seed}"
+        return f"{self.family}, seed {seed}"
 
     @property
-    def _family(self) -> str:
+    def family(self) -> str:
+        """The name of the family; empty if the instance has none."""
         return str(self.instance.parameters.get("family", ""))
 
     @property
