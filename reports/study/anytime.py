@@ -211,10 +211,15 @@ def times_to_targets(found: Iterable[Course], targets: Sequence[float] = TARGETS
     list of TimeToTarget
         For each group and method, one for each target.
     """
-    parts: dict[tuple[str, str], list[Course]] = {}
+    groups: dict[str, dict[str, list[Course]]] = {}
     for one in found:
-        parts.setdefault((one.group, one.selector), []).append(one)
-    return [_time_to(*key, runs, target) for key, runs in parts.items() for target in targets]
+        groups.setdefault(one.group, {}).setdefault(one.selector, []).append(one)
+    return [
+        _time_to(group, selector, runs, target)
+        for group, methods in groups.items()
+        for selector, runs in methods.items()
+        for target in targets
+    ]
 
 
 def _time_to(group: str, selector: str, runs: Sequence[Course], target: float) -> TimeToTarget:

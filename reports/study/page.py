@@ -396,8 +396,8 @@ def _add_targets(page: Page, found: Sequence[TimeToTarget]) -> None:
     columns = [Column("group"), Column("method"), Column("runs", "d")]
     for target in targets:
         columns += [
-            Column(f"≤ {target:.1%}", ".0%", f"share of the runs with an excess of at most {target:.1%}"),
-            Column("seconds", ".2g", f"median time to reach {target:.1%}; empty if fewer than half of the runs do"),
+            Column(f"≤ {100 * target:g} %", ".0%", f"share of the runs with an excess of at most {100 * target:g} %"),
+            Column("seconds", ".2g", f"median time to reach {100 * target:g} %; – if at most half of the runs do"),
         ]
     rows: dict[tuple[str, str], list[Value]] = {}
     for one in found:
@@ -440,16 +440,15 @@ def _add_comparisons(page: Page, found: Sequence[Comparison]) -> None:
         "Each pair of methods is compared on the same instances of a group. Instances that share random draws, such as "
         "the σ cells of one seed, are not independent: they form a block, and the mean difference of a block is one "
         "value of the sample. `n` is the number of blocks. The difference of the excess is in percentage points, with "
-        f"its 95 % interval, which is not adjusted. {_tests(found[0].tests)} The difference is a mean over the cells of "
-        "a group: two methods may change places from one cell to the next. `--group-by` tests each cell for itself.",
+        f"its 95 % interval, which is not adjusted. {_tests(found[0].tests)} The difference is a mean over the cells "
+        "of a group: two methods may change places from one cell to the next. `--group-by` tests each cell for itself.",
     )
     columns = [
         Column("group"),
         Column("first"),
         Column("second"),
         Column("n", "d", "blocks of instances with runs of both methods; the sample size of the test"),
-        Column("first better", "d", "number of blocks"),
-        Column("second better", "d", "number of blocks"),
+        Column("won", hint="number of blocks in which the first and the second method is better"),
         Column("difference (pp)", "+.2f", "of the mean excess, first minus second, in percentage points"),
         Column("95 % CI (pp)", hint=f"of the difference; needs n of at least {FEWEST_FOR_INTERVAL}"),
         Column("p (Holm)", ".2g", f"adjusted for {found[0].tests} tests"),
@@ -461,9 +460,8 @@ def _add_comparisons(page: Page, found: Sequence[Comparison]) -> None:
             Cell.of_method(one.first),
             Cell.of_method(one.second),
             one.paired.blocks,
-            one.paired.wins,
-            one.paired.losses,
-            100 * one.paired.difference,
+            Cell(f"{one.paired.wins} : {one.paired.losses}", one.paired.wins - one.paired.losses),
+            Cell(_pp(one.paired.difference), one.paired.difference),
             Cell(_points(one.paired), one.paired.low, tone="soft"),
             one.p,
             _verdict(one),
@@ -497,7 +495,12 @@ def _tests(number: int) -> str:
 
 
 def _points(pair: Paired) -> str:
-    return "" if pair.low is None or pair.high is None else f"{100 * pair.low:+.2f} … {100 * pair.high:+.2f}"
+    return "" if pair.low is None or pair.high is None else f"{_pp(pair.low)} … {_pp(pair.high)}"
+
+
+def _pp(difference: float) -> str:
+    """Return a difference of shares in percentage points."""
+    return f"{100 * difference:+.1f}" if abs(difference) >= 0.1 else f"{100 * difference:+.2f}"
 
 
 def _verdict(one: Comparison) -> Cell:
