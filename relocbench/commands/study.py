@@ -145,6 +145,7 @@ def run(
 def _print_study(done: "Study", as_json: bool) -> None:
     from relocbench.reports.pages.markup import plain
     from relocbench.reports.pages.method_style import name_of
+    from relocbench.reports.study.anytime import times_to_targets
     from relocbench.reports.study.excess import comparisons, summaries
     from relocbench.reports.study.page import lead, reference_counts
     from relocbench.terminal import print_json, print_table
@@ -157,6 +158,7 @@ def _print_study(done: "Study", as_json: bool) -> None:
                 "runs": len(done.measurements),
                 "warnings": done.warnings,
                 "summary": [asdict(summary) for summary in found],
+                "time_to_target": [asdict(one) for one in times_to_targets(done.courses)],
                 "comparisons": [asdict(one) | {"better": one.better} for one in comparisons(done.measurements)],
             }
         )

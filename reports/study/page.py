@@ -24,6 +24,8 @@ DEFINITION = (
     "reference is the **proven optimum** where one is known, otherwise a **certified bound**, which no assignment is "
     "below. Over a bound, the excess is an upper limit of the excess over the optimum."
 )
+# With more groups than this, the first paragraphs of the page do not describe all of them.
+MOST_FINDINGS = 3
 # With more groups than this, each has a figure of its own.
 MOST_GROUPS_IN_A_FIGURE = 12
 # The share of runs up to this excess stands in the captions of the distributions.
@@ -110,10 +112,15 @@ def lead(measurements: Sequence[Measurement]) -> str:
     Returns
     -------
     str
-        One paragraph per group, with the marks of :func:`reports.pages.markup.marked`.
+        One paragraph per group, for the first groups, with the marks of :func:`reports.pages.markup.marked`.
     """
-    groups = dict.fromkeys(one.group for one in measurements if one.excess is not None)
-    return "\n\n".join(_finding(group, [one for one in measurements if one.group == group]) for group in groups)
+    groups = list(dict.fromkeys(one.group for one in measurements if one.excess is not None))
+    # The first figure must stay on the first screen.
+    shown = groups if len(groups) <= MOST_FINDINGS else groups[: MOST_FINDINGS - 1]
+    parts = [_finding(group, [one for one in measurements if one.group == group]) for group in shown]
+    if len(shown) < len(groups):
+        parts.append(f"The results of the other {len(groups) - len(shown)} groups are in the table below.")
+    return "\n\n".join(parts)
 
 
 COLUMNS = [

@@ -156,6 +156,7 @@ def test_groups_reach_the_table_the_data_and_the_json(monkeypatch, capsys, tmp_p
     assert [(one["group"], one["instances"], one["blocks"]) for one in answer["summary"]] == [
         ("regime=loose", 5, 5)
     ] * 2
+    assert {one["group"] for one in answer["time_to_target"]} == {"regime=loose"}
     [compared] = answer["comparisons"]
     assert (compared["paired"]["blocks"], compared["tests"]) == (5, 1)
     assert {row["group"] for row in pq.read_table(tmp_path / "excess.parquet").to_pylist()} == {"regime=loose"}
