@@ -5,12 +5,14 @@ from typing import Annotated
 
 import typer
 
+from relocbench.commands.options import HOMES
+
 
 def run(
     instance: Annotated[Path, typer.Argument(help="Instance file (or family.parquet#name, library:name).")],
     solutions: Annotated[
         list[Path] | None,
-        typer.Argument(help="Solution files or certificates of the instance.", metavar="[SOLUTION]..."),
+        typer.Argument(help=f"Files with {HOMES}.", metavar="[HOMES]..."),
     ] = None,
     method: Annotated[
         list[str] | None,

@@ -66,7 +66,7 @@ class KnownBound:
 
 
 def from_file(path: Path, instance: Instance) -> tuple[Assignment, KnownBound | None]:
-    """Read a solution or a certificate.
+    """Read homes or a certificate.
 
     Parameters
     ----------
@@ -80,7 +80,7 @@ def from_file(path: Path, instance: Instance) -> tuple[Assignment, KnownBound | 
     Assignment
         The homes.
     KnownBound or None
-        The bound of a certificate, which is verified first; None for a solution or a certificate that proves nothing.
+        The bound of a certificate, which is verified first; None for other homes or if it proves nothing.
 
     Raises
     ------
@@ -89,7 +89,8 @@ def from_file(path: Path, instance: Instance) -> tuple[Assignment, KnownBound | 
     """
     offer = read_offer(path, instance)
     if not isinstance(offer, Certificate):
-        return Assignment(instance, f"{name_of(offer.method)}, seed {offer.seed} ({path.name})", offer.home), None
+        label = f"{name_of(offer.method)}, seed {offer.seed} ({path.name})" if offer.method else path.name
+        return Assignment(instance, label, offer.home), None
     if offer.instance != instance.hash:
         raise InputError(str(path), f"expected a certificate of the instance given, got one of {offer.instance[:16]}…")
     try:
@@ -157,7 +158,7 @@ def gather(
     instance
         The instance. If the library has it, its best homes come first.
     files
-        Solution files and certificates.
+        Files with homes: solutions, certificates, lists.
     methods
         Selectors of methods to run. Without any other assignment, ``nearest`` is run.
     seed, time_limit
