@@ -61,8 +61,7 @@ def run(
         require_chromium()
     from relocbench.reports.map.assignments import gather
 
-    selectors = [str(selector) for selector in parse_selectors(method or ())]
-    found, known = gather(problem, solutions or [], selectors, seed, time_limit)
+    found, known = gather(problem, solutions or [], parse_selectors(method or ()), seed, time_limit)
     for path in files:
         if path.suffix == ".png":
             from relocbench.reports.map.picture import write_picture

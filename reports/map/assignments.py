@@ -14,6 +14,7 @@ from relocbench.instances.kernels.ragged import IntArray
 from relocbench.instances.library.library import Library
 from relocbench.reports.pages.method_style import name_of
 from relocbench.runs.library_updates import read_offer
+from relocbench.runs.selectors import MethodLike
 from relocbench.runs.solve import solve
 
 
@@ -131,7 +132,7 @@ def from_library(instance: Instance, library: Library | None = None) -> tuple[As
     )
 
 
-def from_method(selector: str, instance: Instance, seed: int, time_limit: float) -> Assignment:
+def from_method(selector: MethodLike, instance: Instance, seed: int, time_limit: float) -> Assignment:
     """Run a method.
 
     Parameters
@@ -149,7 +150,7 @@ def from_method(selector: str, instance: Instance, seed: int, time_limit: float)
 
 
 def gather(
-    instance: Instance, files: Sequence[Path], methods: Sequence[str], seed: int, time_limit: float
+    instance: Instance, files: Sequence[Path], methods: Sequence[MethodLike], seed: int, time_limit: float
 ) -> tuple[list[Assignment], KnownBound | None]:
     """Collect the assignments of a map.
 
@@ -160,7 +161,7 @@ def gather(
     files
         Files with homes: solutions, certificates, lists.
     methods
-        Selectors of methods to run. Without any other assignment, ``nearest`` is run.
+        Methods to run. Without any other assignment, ``nearest`` is run.
     seed, time_limit
         For the methods.
 
