@@ -176,9 +176,14 @@ def _failure(error: BaseException) -> tuple[str, str]:
 
 def _place(error: BaseException) -> str:
     """Return the file and line of other people's code in which an exception was raised; empty if there is none."""
-    ours = (str(Path(__file__).parents[2]), sys.prefix, sys.base_prefix, "<")
+    ours = (str(Path(__file__).parents[2]), sys.prefix, sys.base_prefix, "<frozen", "<string>")
     frames = [frame for frame in traceback.extract_tb(error.__traceback__) if not frame.filename.startswith(ours)]
-    return f" ({Path(frames[-1].filename).name}, line {frames[-1].lineno})" if frames else ""
+    if not frames:
+        return ""
+    last = frames[-1]
+    # The cell of a notebook has no file. Its lines are counted from the top of the cell.
+    place = Path(last.filename).name if Path(last.filename).is_file() else f"in {last.name}"
+    return f" ({place}, line {last.lineno})"
 
 
 def _failure_kind(error: BaseException) -> str:
