@@ -41,6 +41,7 @@ def page_of(instance: Instance, assignments: Sequence[Assignment], known: KnownB
     """
     title = instance.name or f"Instance {instance.hash[:12]}"
     page = Page(title, _lead(instance, assignments, known), kind=KIND)
+    page.describe(instances=1, methods=[one.label for one in assignments])
     page.table(_table(assignments, known))
     for assignment in assignments:
         page.section(assignment.label)

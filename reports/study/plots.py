@@ -9,8 +9,7 @@ import plotly.graph_objects as go
 
 from relocbench.reports.pages.figures import banded_line, figure, line, points
 from relocbench.reports.pages.method_style import REFERENCE, Style, name_of, styles
-from relocbench.reports.statistics import mean_interval
-from relocbench.reports.study.excess import Measurement, per_instance
+from relocbench.reports.study.excess import Measurement, interval, interval_text
 
 # A logarithmic axis shows every smaller excess, 0 included, at this value.
 FLOOR = 1e-5
@@ -38,16 +37,15 @@ def against_sigma(measurements: Sequence[Measurement]) -> go.Figure:
     for selector, style in _styles(measurements).items():
         own = [one for one in measurements if one.selector == selector and one.excess is not None]
         sigmas = sorted({one.sigma for one in own if one.sigma is not None})
-        intervals = [
-            mean_interval(list(per_instance(one for one in own if one.sigma == sigma).values())) for sigma in sigmas
-        ]
+        intervals = [interval(one for one in own if one.sigma == sigma) for sigma in sigmas]
         if not intervals:
             continue
         hover = [
-            f"{name_of(selector)}, σ = {sigma:g} km\nmean excess {mean:.2%}, 95 % [{low:.2%}, {high:.2%}]"
-            for sigma, (mean, low, high) in zip(sigmas, intervals, strict=True)
+            f"{name_of(selector)}, σ = {sigma:g} km\nmean excess {found.mean:.2%}{interval_text(found)}"
+            for sigma, found in zip(sigmas, intervals, strict=True)
         ]
-        middle, low, high = zip(*intervals, strict=True)
+        middle = [found.mean for found in intervals]
+        low, high = zip(*(found.limits for found in intervals), strict=True)
         if selector == "random":
             # The excess of RA is several times that of every other method, so it is hidden until it is clicked.
             hidden: dict[str, Any] = {"visible": "legendonly"}
@@ -105,19 +103,21 @@ def against_time(measurements: Sequence[Measurement]) -> go.Figure:
     plot.update_xaxes(type="log", dtick=1, tickformat="~g")
     plot.update_yaxes(type="log", **LOG_TICKS)
     found: dict[str, list[tuple[float, str, float, float, float]]] = {}
+    limits: dict[str, str] = {}
     for selector in dict.fromkeys(one.selector for one in measurements):
         own = [one for one in measurements if one.selector == selector and one.excess is not None]
         if own:
             seconds = max(1e-4, statistics.median(one.seconds for one in own))
-            interval = mean_interval(list(per_instance(own).values()))
-            found.setdefault(_without_budget(selector), []).append((seconds, selector, *interval))
+            mean = interval(own)
+            limits[selector] = interval_text(mean)
+            found.setdefault(_without_budget(selector), []).append((seconds, selector, mean.mean, *mean.limits))
     for number, (method, budgets) in enumerate(sorted(found.items(), key=lambda item: min(item[1]))):
         budgets.sort()
         style = styles([method])[method]
-        y = [max(FLOOR, mean) for _, _, mean, _, _ in budgets]
+        y = [max(FLOOR, middle) for _, _, middle, _, _ in budgets]
         hover = [
-            f"{name_of(selector)}\n{seconds:.3g} s, mean excess {mean:.3%} [{low:.3%}, {high:.3%}]"
-            for seconds, selector, mean, low, high in budgets
+            f"{name_of(selector)}\n{seconds:.3g} s, mean excess {middle:.3%}{limits[selector]}"
+            for seconds, selector, middle, *_ in budgets
         ]
         labels = [name_of(selector) for _, selector, *_ in budgets]
         if len(budgets) > 1:

@@ -1,17 +1,21 @@
 """An excess study, from instances to a page."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from relocbench.instances.errors import InputError
+from relocbench.instances.generators.families import FAMILIES
 from relocbench.instances.instance import Instance
 from relocbench.instances.library.library import Library
 from relocbench.reports.pages.requirements import require
+from relocbench.reports.study.anytime import Course, courses
 from relocbench.reports.study.excess import Measurement, best_known, measure, write_measurements
+from relocbench.reports.study.groups import By, grouped
 from relocbench.reports.study.references import contradictions
 from relocbench.reports.study.runner import Design, run
 from relocbench.reports.study.subjects import Subject, kept, of_family, without_duplicates
+from relocbench.reports.study.versions import versions_of
 from relocbench.runs.selectors import MethodLike, as_selectors, require_available
 from relocbench.runs.sweep import Limits
 
@@ -38,6 +42,8 @@ class Study:
         One line for each run that left no row.
     page
         The file of the page.
+    courses
+        The progress of each run that has an excess.
     """
 
     measurements: list[Measurement]
@@ -45,6 +51,7 @@ class Study:
     warnings: list[str]
     problems: list[str]
     page: Path
+    courses: list[Course] = field(default_factory=list)
 
 
 def study(
@@ -57,6 +64,8 @@ def study(
     time_limit: float = 60.0,
     reference_time: float = 12.0,
     jobs: int = 1,
+    group_by: By | None = None,
+    block_by: By | None = None,
 ) -> Study:
     """Measure how far methods are above the optimum, and write a page.
 
@@ -77,6 +86,10 @@ def study(
         The time limits in seconds of each run, and of each proof that the library does not have.
     jobs
         The number of runs at the same time.
+    group_by, block_by
+        What the groups of instances, and the blocks that are not independent, are made by; see
+        :func:`reports.study.groups.grouped`. For example ``"sigma"``, ``"/^[a-z]+/"``, or a function from an instance
+        to its label.
 
     Returns
     -------
@@ -86,7 +99,8 @@ def study(
     Raises
     ------
     InputError
-        If there is no instance or no method, if a method is unknown or cannot run here, or if a package is missing.
+        If there is no instance or no method, if a method is unknown or cannot run here, if the instances cannot be
+        grouped like that, or if a package is missing.
     """
     require()
     selectors = as_selectors(methods)
@@ -98,7 +112,8 @@ def study(
     if not found or not selectors:
         raise InputError("study", "expected at least one instance and one method")
     design = Design(selectors, seeds, Limits(time_limit), reference_time, jobs)
-    return conduct(without_duplicates(found), design, folder, f"relocbench.study({','.join(map(str, selectors))!r}, …)")
+    subjects = grouped(without_duplicates(found), group_by, block_by)
+    return conduct(subjects, design, folder, f"relocbench.study({','.join(map(str, selectors))!r}, …)")
 
 
 def conduct(subjects: Sequence[Subject], design: Design, out: Path, command: str) -> Study:
@@ -129,6 +144,9 @@ def conduct(subjects: Sequence[Subject], design: Design, out: Path, command: str
     measurements = measure(subjects, results.rows, results.references, best_known(every, objectives))
     wrong = contradictions(every, results.references)
     warnings = _warnings(measurements, wrong, results.problems)
+    versions = versions_of(every)
+    if versions.warning is not None:
+        warnings.append(versions.warning)
     if (out / FORMER_DATA).exists():
         warnings.append(f"`{FORMER_DATA}` in this folder is from an earlier version; `{DATA}` replaces it.")
     write_measurements(measurements, out / DATA)
@@ -138,8 +156,18 @@ def conduct(subjects: Sequence[Subject], design: Design, out: Path, command: str
         "time limits": f"{design.limits.time:g} s per run, {design.reference_time:g} s per proof that the library "
         "does not have",
     }
-    page = write_page(measurements, out / PAGE, command=command, facts=facts, warnings=warnings)
-    return Study(measurements, wrong, warnings, results.problems, page)
+    progress = courses(measurements, results.rows)
+    page = write_page(
+        measurements,
+        out / PAGE,
+        command=command,
+        facts=facts,
+        warnings=warnings,
+        courses=progress,
+        versions=versions,
+        families=[name for name in dict.fromkeys(one.family for one in subjects) if name in FAMILIES],
+    )
+    return Study(measurements, wrong, warnings, results.problems, page, progress)
 
 
 def _warnings(measurements: Sequence[Measurement], wrong: Sequence[str], problems: Sequence[str]) -> list[str]:
