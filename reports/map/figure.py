@@ -197,8 +197,15 @@ def _bars(plot: go.Figure, assignment: Assignment) -> None:
     plot.update_layout(
         barmode="group",
         bargap=0.25,
-        xaxis2={"anchor": "y2", "type": "category", "title": {"text": "server", "standoff": 2}, "tickangle": 0},
+        xaxis2={
+            "automargin": True,
+            "anchor": "y2",
+            "type": "category",
+            "title": {"text": "server", "standoff": 2},
+            "tickangle": 0,
+        },
         yaxis2={
+            "automargin": True,
             "anchor": "x2",
             "domain": [0.0, BARS],
             "range": [0.0, 1.06 * longest],

@@ -50,8 +50,9 @@ def figure(*, x: str, y: str, height: int = 380, **layout: Any) -> go.Figure:
         margin=MARGIN,
         hovermode="closest",
         legend={"orientation": "h", "x": 0, "y": 1.02, "yanchor": "bottom"},
-        xaxis={"title": {"text": x}, "automargin": True, "zeroline": False},
-        yaxis={"title": {"text": y}, "automargin": True, "zeroline": False},
+        # The labels of the two axes must not touch in the corner.
+        xaxis={"title": {"text": x}, "automargin": True, "zeroline": False, "ticklabelstandoff": 6},
+        yaxis={"title": {"text": y}, "automargin": True, "zeroline": False, "ticklabelstandoff": 3},
     )
     plot.update_layout(**layout)
     return plot

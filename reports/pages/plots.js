@@ -100,6 +100,16 @@ function dataOf(plot) {
   });
 }
 
+// Break the title of an axis into lines of a width in pixels.
+function broken(text, width) {
+  const lines = [""];
+  for (const word of text.split(" ")) {
+    if (lines.at(-1) && (lines.at(-1).length + word.length) * 7 > width) lines.push("");
+    lines.push(`${lines.pop()} ${word}`.trim());
+  }
+  return lines.join("<br>");
+}
+
 function layoutOf(plot, printing) {
   const layout = structuredClone(plot.source.layout);
   const isDark = dark.matches && !printing;
@@ -124,6 +134,8 @@ function layoutOf(plot, printing) {
   }
   for (const key of axesOf(layout)) {
     Object.assign(layout[key], { gridcolor: grid, linecolor: grid, zerolinecolor: grid });
+    const length = key.startsWith("x") ? (printing ? 680 : plot.clientWidth) : layout.height;
+    if (layout[key].title?.text) layout[key].title.text = broken(layout[key].title.text, length - 100);
   }
   for (const letter of "xy") {
     const axis = layout[`${letter}axis`];

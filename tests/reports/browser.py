@@ -15,6 +15,9 @@ from relocbench.reports.pages.chromium import find_chromium
 
 # The longest wait in seconds, far more than any step needs: only a browser that hangs exceeds it.
 WAIT_SECONDS = 120.0
+# The colour of texts in the dark scheme.
+DARK_INK = "rgb(231, 233, 235)"
+LAYOUT = Path(__file__).parent / "layout.js"
 # The debugging protocol uses the file descriptors 3 and 4, so no port is needed.
 START = """
 import fcntl, os, sys
@@ -98,8 +101,7 @@ class Browser:
         self.call(
             "Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1, mobile=width < 600
         )
-        scheme = {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}
-        self.call("Emulation.setEmulatedMedia", media=media, features=[scheme])
+        self.set_media(dark=dark, media=media)
         self.errors.clear()
         self.call("Page.navigate", url=Path(page).resolve().as_uri())
         end = time.monotonic() + WAIT_SECONDS
@@ -108,6 +110,23 @@ class Browser:
             assert not self.errors, self.errors
             time.sleep(0.05)
         return int(drawn)
+
+    def set_media(self, *, dark=False, media=""):
+        """Set the colour scheme of the reader, and ``print`` or the screen."""
+        scheme = {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}
+        self.call("Emulation.setEmulatedMedia", media=media, features=[scheme])
+
+    def assert_readable(self, page):
+        """Check the layout of a page on a screen and on a phone, light and dark; see ``layout.js``."""
+        for width, height in ((1400, 900), (400, 800)):
+            for dark in (False, True):
+                if dark:
+                    self.set_media(dark=True)
+                    self.wait(f"getComputedStyle(document.querySelector('.xtick text')).fill === {DARK_INK!r}")
+                else:
+                    self.open(page, width=width, height=height)
+                faults = self.evaluate(LAYOUT.read_text(encoding="utf-8"))
+                assert not faults + self.errors, (width, "dark" if dark else "light", faults + self.errors)
 
     def evaluate(self, script):
         """Return the value of a JavaScript expression; a promise is awaited."""
@@ -139,6 +158,22 @@ class Browser:
             more["clip"] = dict(zip(("x", "y", "width", "height"), clip, strict=True)) | {"scale": 1}
         answer = self.call("Page.captureScreenshot", format="png", captureBeyondViewport=whole, **more)
         Path(path).write_bytes(base64.b64decode(answer["data"]))
+
+    def press(self, key):
+        """Press a key, such as ``Enter``, in the element that has the focus."""
+        for kind, more in (("keyDown", {"text": "\r"} if key == "Enter" else {}), ("keyUp", {})):
+            self.call("Input.dispatchKeyEvent", type=kind, key=key, code=key, windowsVirtualKeyCode=13, **more)
+
+    def download(self, folder, script):
+        """Run a script that downloads a file into a folder, and return the file."""
+        known = set(Path(folder).iterdir())
+        self.call("Browser.setDownloadBehavior", session=False, behavior="allow", downloadPath=str(folder))
+        self.evaluate(script)
+        end = time.monotonic() + WAIT_SECONDS
+        while not (new := [one for one in set(Path(folder).iterdir()) - known if one.suffix != ".crdownload"]):
+            assert time.monotonic() < end, "nothing was downloaded"
+            time.sleep(0.05)
+        return new[0]
 
     def printed(self):
         """Return the page as a PDF."""
