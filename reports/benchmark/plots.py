@@ -112,7 +112,7 @@ def _profile(plot: go.Figure, curves: Mapping[str, Curve], styles: Styles, start
                 y=[0.0, *ys, last],
                 mode="lines",
                 line_shape="hv",
-                meta={"x": [start, *xs, end]},
+                meta={"x": [min([start, *xs]), *xs, end]},
                 hovertemplate=f"{name_of(method)}: %{{y:.0%}} at %{{x:.3g}}<extra></extra>",
             )
         )

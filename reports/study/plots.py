@@ -80,7 +80,8 @@ def distribution(measurements: Sequence[Measurement]) -> go.Figure:
             f"{name_of(selector)}\n{share:.0%} of runs have an excess of at most {value:.3%}"
             for value, share in zip(x, y, strict=True)
         ]
-        data = points(hover, x=x) | {"mode": "lines", "line": {"shape": "hv"}}
+        # On a linear axis, the line starts at its smallest value.
+        data = points(hover, x=[min(x), *x[1:]]) | {"mode": "lines", "line": {"shape": "hv"}}
         plot.add_trace(line(name_of(selector), style, x=at_least(FLOOR, x), y=y, **data))
     return plot
 

@@ -78,8 +78,7 @@ def test_the_page_has_every_figure_and_tables_sort(done, tmp_path):
         chromium.click(*chromium.evaluate(place))
         [command] = chromium.texts(".command:not([hidden]) code")
         assert command.startswith("relocbench bench --family paper --set sigma=5")
-        chromium.open(out / "paper.html", width=390, height=800, dark=True)
-        assert chromium.evaluate("document.documentElement.scrollWidth") == 390
+        chromium.assert_readable(out / "paper.html")
 
 
 def test_a_second_call_repeats_no_runs(done):
