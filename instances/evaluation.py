@@ -25,6 +25,7 @@ from relocbench.instances.errors import InputError, shown
 from relocbench.instances.instance import PUBLISHES, SUBSCRIBES, Instance
 from relocbench.instances.kernels.compiled import compiled
 from relocbench.instances.kernels.ragged import FloatArray, IntArray, OffsetArray
+from relocbench.instances.notebook_card import card
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,6 +58,22 @@ class Evaluation:
     compute_load: FloatArray
     sent: FloatArray
     spread: FloatArray
+
+    def __repr__(self) -> str:
+        parts = f"Y {self.y:.6g} ms = Y1 {self.y1:.6g} + Y2 {self.y2:.6g}"
+        return f"<Evaluation ΣD {self.objective:.8g}: {parts}, least θ {self.theta.min():.3g}>"
+
+    def _repr_html_(self) -> str:
+        values = {
+            "Y": f"{self.y:.6g} ms",
+            "Y1 + Y2": f"{self.y1:.6g} + {self.y2:.6g} ms",
+            "ΣD": f"{self.objective:.8g}",
+            "publications": self.n_publications,
+        }
+        columns = ("server", "θ", "storage load", "compute load", "publications")
+        loads = zip(self.theta, self.storage_load, self.compute_load, self.sent, strict=True)
+        rows = [(str(server), *(f"{number:.4g}" for number in numbers)) for server, numbers in enumerate(loads)]
+        return card("Evaluation", values, columns, rows)
 
     @property
     def objective(self) -> float:

@@ -5,6 +5,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from relocbench.instances.kernels.ragged import IntArray
+from relocbench.instances.notebook_card import card, counted
 
 # A function that a method calls with (seconds, incumbent, bound) to report its progress.
 Progress = Callable[[float, float, float], None]
@@ -33,3 +34,17 @@ class Solution:
     status: str = "feasible"
     trace: tuple[tuple[float, float, float], ...] = ()
     facts: Mapping[str, float] = field(default_factory=dict)
+
+    def __repr__(self) -> str:
+        bound = f", bound {self.bound:.8g}" if math.isfinite(self.bound) else ""
+        return f"<Solution {counted(len(self.home), 'home')}: {self.status}{bound}>"
+
+    def _repr_html_(self) -> str:
+        facts = {name: f"{value:g}" for name, value in self.facts.items()}
+        values = {
+            "status": self.status,
+            "homes": len(self.home),
+            "servers in use": len(set(map(int, self.home))),
+            "bound": f"{self.bound:.8g}" if math.isfinite(self.bound) else None,
+        }
+        return card("Solution", values | facts)

@@ -16,8 +16,11 @@ from typing import Any
 from relocbench.instances.errors import InputError
 from relocbench.instances.evaluation import Evaluation, evaluate
 from relocbench.instances.files.solution_file import STATUSES, StoredSolution
+from relocbench.instances.gap import gap
 from relocbench.instances.generators.families import family
 from relocbench.instances.instance import Instance
+from relocbench.instances.kernels.ragged import FloatArray, IntArray
+from relocbench.instances.notebook_card import card, percent
 from relocbench.instances.solution import Progress, Solution
 from relocbench.runs.isolation.supervisor import MEMORY_LIMIT, Worker
 from relocbench.runs.methods import Selector
@@ -75,6 +78,61 @@ class Result:
     seconds: float
     stopped: str | None = None
 
+    def __repr__(self) -> str:
+        bound = "" if self.bound is None else f", bound {self.bound:.8g}, gap {percent(self.gap)}"
+        where = self.instance.name or self.instance.hash[:12]
+        return f"<Result {self.selector} on {where}: {self.status}, ΣD {self.objective:.8g}, Y {self.y:.6g} ms{bound}>"
+
+    def _repr_html_(self) -> str:
+        cost = self.evaluation
+        values = {
+            "method": f"{self.selector}, seed {self.seed}",
+            "status": self.status if self.stopped is None else f"{self.status}: {self.stopped}",
+            "Y": f"{cost.y:.6g} ms = {cost.y1:.6g} + {cost.y2:.6g}",
+            "ΣD": f"{self.objective:.8g}",
+            "bound": None if self.bound is None else f"{self.bound:.8g}",
+            "gap": percent(self.gap),
+            "least θ": f"{cost.theta.min():.3g}",
+            "overloaded servers": int((cost.theta < 1).sum()),
+            "seconds": f"{self.seconds:.3g}",
+        }
+        return card(f"Result on {self.instance.name or self.instance.hash[:12]}", values)
+
+    @property
+    def home(self) -> IntArray:
+        """One server per client."""
+        return self.solution.home
+
+    @property
+    def objective(self) -> float:
+        """``ΣD``, the total delay of all publications."""
+        return self.evaluation.objective
+
+    @property
+    def y(self) -> float:
+        """``Y``, the mean delay of a publication."""
+        return self.evaluation.y
+
+    @property
+    def theta(self) -> FloatArray:
+        """``θ``, the share of the load that each server processes locally."""
+        return self.evaluation.theta
+
+    @property
+    def status(self) -> str:
+        """``optimal``, ``claimed``, ``feasible``, ``time_limit`` or ``memory_limit``."""
+        return self.solution.status
+
+    @property
+    def bound(self) -> float | None:
+        """The lower bound on ``ΣD`` that the method proved; None if it proved none."""
+        return self.solution.bound if math.isfinite(self.solution.bound) else None
+
+    @property
+    def gap(self) -> float | None:
+        """``(objective - bound) / objective``; None without a bound."""
+        return gap(self.objective, self.bound)
+
     def stored(self) -> StoredSolution:
         """Return the content of a solution file.
 
@@ -87,10 +145,10 @@ class Result:
             instance=self.instance.hash,
             method=str(self.selector),
             seed=self.seed,
-            status=self.solution.status,
-            home=self.solution.home,
-            objective=self.evaluation.objective,
-            bound=self.solution.bound if math.isfinite(self.solution.bound) else None,
+            status=self.status,
+            home=self.home,
+            objective=self.objective,
+            bound=self.bound,
         )
 
 

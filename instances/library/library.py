@@ -22,6 +22,7 @@ from relocbench.instances.files.instance_json import read_json
 from relocbench.instances.files.json_fields import Fields, read_object
 from relocbench.instances.instance import Instance
 from relocbench.instances.kernels.ragged import IntArray
+from relocbench.instances.notebook_card import card, percent
 
 FORMAT = "relocbench-library/1"
 # The fields of a certificate. formulations/certificates defines them, which this room does not import.
@@ -117,6 +118,28 @@ class Library:
 
     def __init__(self, folder: str | Path = FOLDER) -> None:
         self.folder = Path(folder)
+
+    def __repr__(self) -> str:
+        entries = f"{len(self.entries)} {'entry' if len(self.entries) == 1 else 'entries'}"
+        proved = sum(entry.status == "optimal" for entry in self.entries.values())
+        return f"<Library version {self.version}: {entries}, {proved} with a proven optimum>"
+
+    def _repr_html_(self) -> str:
+        entries = self.entries.values()
+        values = {
+            "entries": len(entries),
+            "proven optima": sum(entry.status == "optimal" for entry in entries),
+            "version": self.version,
+        }
+        columns = ("name", "clients", "servers", "topics", "ΣD", "gap", "status")
+        rows = [
+            (
+                *(entry.name, entry.clients, entry.servers, entry.topics),
+                *(f"{entry.objective:.8g}", percent(entry.gap), entry.status),
+            )
+            for entry in entries
+        ]
+        return card("Library of certified instances", values, columns, rows)
 
     def names(self, pattern: str = "*") -> list[str]:
         """Return the names of all entries that match a pattern.

@@ -1,9 +1,10 @@
 """The assignments that a map shows: from solution files, certificates, the library, and methods."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
+from typing import Any
 
 from relocbench.formulations.certificates.certificate import Certificate
 from relocbench.formulations.certificates.verification import rounded_down, verify
@@ -130,12 +131,12 @@ def from_library(instance: Instance, library: Library | None = None) -> tuple[As
     )
 
 
-def from_method(selector: str, instance: Instance, seed: int, time_limit: float) -> Assignment:
+def from_method(method: str | Callable[..., Any], instance: Instance, seed: int, time_limit: float) -> Assignment:
     """Run a method.
 
     Parameters
     ----------
-    selector, instance, seed, time_limit
+    method, instance, seed, time_limit
         The run.
 
     Returns
@@ -143,7 +144,7 @@ def from_method(selector: str, instance: Instance, seed: int, time_limit: float)
     Assignment
         The homes that the method returns.
     """
-    result = solve(instance, selector, seed=seed, time_limit=time_limit)
+    result = solve(instance, method, seed=seed, time_limit=time_limit)
     return Assignment(instance, name_of(str(result.selector)), result.solution.home)
 
 
