@@ -48,6 +48,16 @@ class Evaluation:
         ``F``, the number of publications homed at each server.
     spread
         ``Q``, the sum of the mean server-to-server delays of the publications homed at each server.
+
+    Examples
+    --------
+    >>> import relocbench
+    >>> instance = relocbench.generate("tiny", regime="scarce", shape="plain")
+    >>> cost = relocbench.evaluate(instance, [0, 0, 1, 1])
+    >>> round(cost.y, 6), round(cost.y1 + cost.y2, 6)
+    (7.969334, 7.969334)
+    >>> cost.theta.tolist()
+    [0.375, 0.625, 1.0, 1.0]
     """
 
     n_publications: int
@@ -102,6 +112,13 @@ class Evaluation:
         -------
         dict
             The values by the names that ``relocbench evaluate --json`` prints.
+
+        Examples
+        --------
+        >>> import relocbench
+        >>> instance = relocbench.generate("tiny", regime="scarce", shape="plain")
+        >>> sorted(relocbench.evaluate(instance, [0, 0, 1, 1]).values())
+        ['Y', 'Y1', 'Y2', 'compute', 'objective', 'publications', 'sent', 'spread', 'storage', 'theta']
         """
         return {
             "Y": self.y,
@@ -174,6 +191,13 @@ def evaluate(instance: Instance, home: npt.ArrayLike) -> Evaluation:
     ------
     InputError
         If ``home`` is not an assignment of the instance.
+
+    Examples
+    --------
+    >>> import relocbench
+    >>> instance = relocbench.generate("tiny", regime="scarce", shape="plain")
+    >>> relocbench.evaluate(instance, [0, 0, 1, 1])
+    <Evaluation ΣD 31.877335: Y 7.96933 ms = Y1 2.17409 + Y2 5.79524, least θ 0.375>
     """
     homes = checked_home(instance, home)
     loads = topic_loads(

@@ -60,6 +60,17 @@ class Instance:
         distance.
     parameters
         The parameters that produced the instance, as arbitrary JSON; not part of the content hash.
+
+    Examples
+    --------
+    >>> import relocbench
+    >>> instance = relocbench.generate("tiny", regime="scarce", shape="plain")
+    >>> instance
+    <Instance tiny-scarce-plain-0: 4 clients, 4 servers, 2 topics>
+    >>> instance.publishers[0]
+    array([0, 3], dtype=int32)
+    >>> instance.n_publications
+    4
     """
 
     name: str = ""
@@ -294,6 +305,15 @@ class Instance:
         -------
         array
             The delays in ms.
+
+        Examples
+        --------
+        >>> import relocbench
+        >>> instance = relocbench.generate("tiny", regime="scarce", shape="plain")
+        >>> float(instance.client_delay(0, 1))
+        0.990661451094838
+        >>> instance.client_delay(0, [0, 1]).shape
+        (2,)
         """
         if self.client_server_delay is not None:
             return np.asarray(self.client_server_delay[client, server], np.float64)

@@ -27,6 +27,17 @@ class Solution:
         Progress as (seconds, incumbent, bound), in the order of time.
     facts
         Numbers about the run of the method, such as the size of its model: ``variables``, ``constraints``, ``nodes``.
+
+    Examples
+    --------
+    A method of your own may return one, or plain homes:
+
+    >>> import relocbench
+    >>> def everything_on_the_first(instance, *, seed, time_limit):
+    ...     return relocbench.Solution([0] * instance.n_clients)
+    >>> instance = relocbench.generate("tiny", regime="scarce", shape="plain")
+    >>> everything_on_the_first(instance, seed=0, time_limit=1.0)
+    <Solution 4 homes: feasible>
     """
 
     home: IntArray

@@ -167,6 +167,18 @@ class Certified:
         The certificate.
     verdict
         The result of the verifier, in exact numbers. It has proved the claim.
+
+    Examples
+    --------
+    >>> import relocbench
+    >>> instance = relocbench.generate("tiny", regime="scarce", shape="plain")
+    >>> certified = relocbench.certify(instance, time_limit=10)
+    >>> certified.status, certified.gap
+    ('optimal', 0.0)
+    >>> certified.bound <= certified.objective
+    True
+    >>> certified.verdict.proved
+    True
     """
 
     solution: Solution
@@ -273,6 +285,13 @@ def certify(
     ------
     InputError
         If the instance is too large for the verifier.
+
+    Examples
+    --------
+    >>> import relocbench
+    >>> instance = relocbench.generate("tiny", regime="scarce", shape="plain")
+    >>> relocbench.certify(instance, time_limit=10)
+    <Certified optimal: ΣD 7.7531518, bound 7.7531..., gap 0%>
     """
     check_size(instance)
     warm_up("bound")

@@ -68,6 +68,16 @@ class Result:
         Wall-clock time of the method.
     stopped
         If the method was stopped at a limit, one line that says so; None if it ended by itself.
+
+    Examples
+    --------
+    >>> import relocbench
+    >>> instance = relocbench.generate("tiny", regime="scarce", shape="plain")
+    >>> result = relocbench.solve(instance, "nearest")
+    >>> result.home.tolist(), round(result.y, 4), result.status
+    ([2, 0, 3, 2], 2.9495, 'feasible')
+    >>> result.bound is None and result.gap is None
+    True
     """
 
     instance: Instance
@@ -140,6 +150,13 @@ class Result:
         -------
         StoredSolution
             What :func:`instances.files.solution_file.write_solution` writes.
+
+        Examples
+        --------
+        >>> import relocbench
+        >>> instance = relocbench.generate("tiny", regime="scarce", shape="plain")
+        >>> relocbench.solve(instance, "nearest", seed=1).stored().method
+        'nearest'
         """
         return StoredSolution(
             instance=self.instance.hash,
@@ -197,6 +214,15 @@ def solve(
         If there is no such method, it is not available here, or it does not support the instance.
     RunError
         If the run failed, or was stopped before it reported homes.
+
+    Examples
+    --------
+    >>> import relocbench
+    >>> instance = relocbench.generate("tiny", regime="scarce", shape="plain")
+    >>> relocbench.solve(instance, "reloc[k=2]")
+    <Result reloc[k=2] on tiny-scarce-plain-0: feasible, ΣD 10.991791, Y 2.74795 ms>
+    >>> relocbench.solve(instance, "enumerate", time_limit=30)
+    <Result enumerate on tiny-scarce-plain-0: optimal, ΣD 7.7531518, Y 1.93829 ms, bound 7.7531518, gap 0%>
     """
     selector = as_selector(method)
     if not selector.is_isolated:

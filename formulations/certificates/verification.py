@@ -57,6 +57,17 @@ class Verdict:
         The claim if it is proved, or 0 if it is less: no assignment costs less.
     steps
         The number of steps of the proof.
+
+    Examples
+    --------
+    >>> import relocbench
+    >>> library = relocbench.Library()
+    >>> name = "tiny-scarce-plain-0"
+    >>> verdict = relocbench.verify(library.read(name), library.certificate_path(name))
+    >>> verdict.proved, verdict.status, verdict.stated_gap
+    (True, 'optimal', 0.0)
+    >>> type(verdict.bound)
+    <class 'fractions.Fraction'>
     """
 
     proved: bool
@@ -143,6 +154,18 @@ def verify(
     -------
     Verdict
         The proved bound, or the reason why nothing is proved.
+
+    Examples
+    --------
+    The second certificate belongs to another instance:
+
+    >>> import relocbench
+    >>> library = relocbench.Library()
+    >>> instance = library.read("tiny-scarce-plain-0")
+    >>> relocbench.verify(instance, library.certificate_path("tiny-scarce-plain-0"))
+    <Verdict proved, optimal: ΣD 7.7531518, bound 7.7531472, gap 0%, 4 steps>
+    >>> relocbench.verify(instance, library.certificate_path("tiny-scarce-roles-0")).proved
+    False
     """
     steps = 0
     objective = None

@@ -114,6 +114,15 @@ class Library:
     ----------
     folder
         The folder; by default that of the library in this package. A folder without an index is an empty library.
+
+    Examples
+    --------
+    >>> import relocbench
+    >>> library = relocbench.Library()
+    >>> len(library.names("paper-*"))
+    24
+    >>> library.read("paper-s10-3")
+    <Instance paper-s10-3: 380 clients, 16 servers, 64 topics>
     """
 
     def __init__(self, folder: str | Path = FOLDER) -> None:
@@ -158,6 +167,12 @@ class Library:
         ------
         InputError
             If the index cannot be read.
+
+        Examples
+        --------
+        >>> import relocbench
+        >>> relocbench.Library().names("tiny-*-plain-*")
+        ['tiny-loose-plain-0', 'tiny-scarce-plain-0', 'tiny-overloaded-plain-0']
         """
         return [name for name in self.entries if fnmatch.fnmatchcase(name, pattern)]
 
@@ -178,6 +193,13 @@ class Library:
         ------
         InputError
             If the library has no entry of that name.
+
+        Examples
+        --------
+        >>> import relocbench
+        >>> entry = relocbench.Library().entry("tiny-scarce-plain-0")
+        >>> entry.status, entry.clients, round(entry.objective, 4)
+        ('optimal', 4, 7.7532)
         """
         if name not in self.entries:
             close = difflib.get_close_matches(name, self.entries, n=3)
@@ -202,6 +224,12 @@ class Library:
         ------
         InputError
             If there is no such entry, or its file is not valid or has another hash than the index states.
+
+        Examples
+        --------
+        >>> import relocbench
+        >>> relocbench.Library().read("tiny-scarce-plain-0")
+        <Instance tiny-scarce-plain-0: 4 clients, 4 servers, 2 topics>
         """
         entry = self.entry(name)
         path = self.instance_path(entry.name)
@@ -227,6 +255,12 @@ class Library:
         ------
         InputError
             If there is no such entry or its files are not valid.
+
+        Examples
+        --------
+        >>> import relocbench
+        >>> relocbench.Library().best_home("tiny-scarce-plain-0").tolist()
+        [1, 3, 3, 1]
         """
         path = self.certificate_path(self.entry(name).name)
         try:
@@ -247,6 +281,12 @@ class Library:
         -------
         Path
             The path, whether or not the file exists.
+
+        Examples
+        --------
+        >>> import relocbench
+        >>> relocbench.Library().instance_path("tiny-scarce-plain-0").name
+        'tiny-scarce-plain-0.json.gz'
         """
         return self.folder / f"{checked_name(name)}.json.gz"
 
@@ -262,6 +302,12 @@ class Library:
         -------
         Path
             The path, whether or not the file exists.
+
+        Examples
+        --------
+        >>> import relocbench
+        >>> relocbench.Library().certificate_path("tiny-scarce-plain-0").name
+        'tiny-scarce-plain-0.certificate.json.gz'
         """
         return self.folder / f"{checked_name(name)}.certificate.json.gz"
 

@@ -121,6 +121,13 @@ class Verdict:
         The smallest instances that show failures.
     notes
         Further remarks.
+
+    Examples
+    --------
+    >>> import relocbench
+    >>> verdict = relocbench.check("nearest", instances="tiny-loose-*")
+    >>> verdict.passed, len(verdict.changes), len(verdict.failed)
+    (True, 5, 0)
     """
 
     subjects: tuple[Subject, ...]
@@ -144,6 +151,13 @@ class Verdict:
         ------
         AssertionError
             If the check failed. The message is the complete text of the result.
+
+        Examples
+        --------
+        In a test of your project:
+
+        >>> import relocbench
+        >>> relocbench.check("nearest", instances="tiny-loose-*").assert_passed()
         """
         if not self.passed:
             raise AssertionError(f"\n{self}")
@@ -155,6 +169,12 @@ class Verdict:
         -------
         dict
             All attributes, and ``passed``.
+
+        Examples
+        --------
+        >>> import relocbench
+        >>> relocbench.check("nearest", instances="tiny-loose-*").to_json()["passed"]
+        True
         """
         return {"passed": self.passed, **asdict(self)}
 

@@ -50,6 +50,14 @@ def show(instance: Instance, *homes: Shown, seed: int = 0, time_limit: float = 1
     InputError
         If homes are not an assignment of the instance or belong to another one, a method or a file cannot be used, or
         plotly is not installed.
+
+    Examples
+    --------
+    >>> import relocbench
+    >>> instance = relocbench.generate("tiny", regime="scarce", shape="plain")
+    >>> figure = relocbench.show(instance, "nearest", [0, 0, 1, 1])
+    >>> [title.text for title in figure.layout.annotations]
+    ['<b>NS</b>: Y = 2.9495 ms', '<b>homes 2</b>: Y = 7.9693 ms']
     """
     require()
     if homes:

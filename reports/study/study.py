@@ -54,6 +54,16 @@ class Study:
         One line for each run that left no row.
     page
         The file of the page.
+
+    Examples
+    --------
+    >>> import relocbench
+    >>> instance = relocbench.generate("tiny", regime="scarce", shape="plain")
+    >>> done = relocbench.study("nearest,reloc", [instance], seeds=[0], out="study")
+    >>> [(one.selector, round(one.excess, 4)) for one in done.measurements]
+    [('nearest', 0.5217), ('reloc', 0.5217)]
+    >>> done.page.as_posix()
+    'study/report.html'
     """
 
     measurements: list[Measurement]
@@ -96,6 +106,14 @@ class Study:
         -------
         pyarrow.Table
             One row for each run, with the attributes of a measurement as columns.
+
+        Examples
+        --------
+        >>> import relocbench
+        >>> instance = relocbench.generate("tiny", regime="scarce", shape="plain")
+        >>> done = relocbench.study("nearest,reloc", [instance], seeds=[0], out="study")
+        >>> done.to_arrow()["selector"].to_pylist()
+        ['nearest', 'reloc']
         """
         return as_table(self.measurements).drop_columns("format")
 
@@ -111,6 +129,16 @@ class Study:
         ------
         InputError
             If pandas is not installed.
+
+        Examples
+        --------
+        >>> import relocbench
+        >>> instance = relocbench.generate("tiny", regime="scarce", shape="plain")
+        >>> done = relocbench.study("nearest,reloc", [instance], seeds=[0], out="study")
+        >>> done.to_pandas()[["selector", "seed", "status"]]
+          selector  seed    status
+        0  nearest     0  feasible
+        1    reloc     0  feasible
         """
         require("pandas", install="pandas")
         return self.to_arrow().to_pandas()
@@ -133,14 +161,26 @@ class Study:
         ------
         InputError
             If pandas is not installed or ``by`` is something else.
+
+        Examples
+        --------
+        >>> import relocbench
+        >>> instance = relocbench.generate("tiny", regime="scarce", shape="plain")
+        >>> done = relocbench.study("nearest,reloc", [instance], seeds=[0], out="study")
+        >>> done.summary()[["regime", "selector", "mean"]].round(4)
+                regime selector    mean
+        0  tiny-scarce  nearest  0.5217
+        1  tiny-scarce    reloc  0.5217
         """
         require("pandas", install="pandas")
         import pandas as pd
 
         if by not in ("regime", "group"):
             raise InputError("by", f"expected regime or group, got {shown(by)}")
-        rows = [asdict(one) for one in summaries(self.measurements, by)]
-        return pd.DataFrame(rows, columns=[field.name for field in fields(Summary)]).rename(columns={"regime": by})
+        # The attribute ``regime`` of a summary holds what it is summarised by.
+        rows = [asdict(one) | {by: one.regime} for one in summaries(self.measurements, by)]
+        names = [spec.name for spec in fields(Summary) if spec.name not in ("regime", by)]
+        return pd.DataFrame(rows, columns=[by, *names])
 
     def plot(self, kind: str = "runs", group: str | None = None) -> "go.Figure":
         """Return a figure of the page.
@@ -162,6 +202,15 @@ class Study:
         ------
         InputError
             If there is no such kind or group, there is nothing to draw, or plotly is not installed.
+
+        Examples
+        --------
+        >>> import relocbench
+        >>> instance = relocbench.generate("tiny", regime="scarce", shape="plain")
+        >>> done = relocbench.study("nearest,reloc", [instance], seeds=[0], out="study")
+        >>> figure = done.plot("time")
+        >>> [trace.name for trace in figure.data]
+        ['NS', 'RELOC']
         """
         require()
         from relocbench.reports.study.plots import KINDS
@@ -219,6 +268,14 @@ def study(
     ------
     InputError
         If there is no instance or no method, if a method is unknown or cannot run here, or if a package is missing.
+
+    Examples
+    --------
+    >>> import relocbench
+    >>> instance = relocbench.generate("tiny", regime="scarce", shape="plain")
+    >>> done = relocbench.study("nearest,reloc", [instance], seeds=[0], out="study")
+    >>> done
+    <Study 2 runs, 2 methods, 1 instance: study/report.html>
     """
     require()
     selectors = parse_selectors([methods] if isinstance(methods, str) else methods)
