@@ -110,12 +110,13 @@ def _side_by_side(assignments: list[Assignment]) -> "go.Figure":
         own = {"domain", "anchor", "scaleanchor"}
         for axis, update in ((single.layout.xaxis, whole.update_xaxes), (single.layout.yaxis, whole.update_yaxes)):
             update({name: value for name, value in axis.to_plotly_json().items() if name not in own}, **place)
+        whole.update_xaxes(title={"standoff": 4}, **place)
         whole.update_yaxes(scaleanchor="x" if column == 1 else f"x{column}", **place)
     whole.update_layout(
         template="none",
         height=height,
         margin={"l": 50, "r": 12, "t": 40, "b": 90},
         hovermode="closest",
-        legend={"orientation": "h", "x": 0, "y": -0.12, "yanchor": "top"},
+        legend={"orientation": "h", "x": 0, "y": -0.15, "yanchor": "top"},
     )
     return whole
