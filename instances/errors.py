@@ -17,6 +17,16 @@ class InputError(ValueError):
         The field as the file format names it (``servers.storage[3]``); empty if the problem concerns no single field.
     problem
         The expected and the given value.
+
+    Examples
+    --------
+    >>> import relocbench
+    >>> instance = relocbench.generate("tiny", regime="scarce", shape="plain")
+    >>> try:
+    ...     relocbench.evaluate(instance, [0, 0, 1, 7])
+    ... except relocbench.InputError as error:
+    ...     print(error)
+    home[3]: expected a server from 0 to 3, got 7
     """
 
     def __init__(self, field: str, problem: str) -> None:
@@ -37,6 +47,12 @@ class InputError(ValueError):
         -------
         InputError
             The new error.
+
+        Examples
+        --------
+        >>> import relocbench
+        >>> print(relocbench.InputError("home", "expected a list").inside("sol.json"))
+        sol.json: home: expected a list
         """
         return InputError(f"{place}: {self.field}" if self.field else place, self.problem)
 

@@ -16,9 +16,11 @@ from typing import Any
 from relocbench.instances.errors import InputError
 from relocbench.instances.evaluation import Evaluation, evaluate
 from relocbench.instances.files.solution_file import STATUSES, StoredSolution
+from relocbench.instances.gap import gap
 from relocbench.instances.generators.families import family
 from relocbench.instances.instance import Instance
-from relocbench.instances.kernels.ragged import IntArray
+from relocbench.instances.kernels.ragged import FloatArray, IntArray
+from relocbench.instances.notebook_card import card, percent
 from relocbench.instances.solution import Progress, Solution
 from relocbench.runs.isolation.supervisor import MEMORY_LIMIT, Worker
 from relocbench.runs.methods import Selector
@@ -67,6 +69,16 @@ class Result:
         Wall-clock time of the method.
     stopped
         If the method was stopped at a limit, one line that says so; None if it ended by itself.
+
+    Examples
+    --------
+    >>> import relocbench
+    >>> instance = relocbench.generate("tiny", regime="scarce", shape="plain")
+    >>> result = relocbench.solve(instance, "nearest")
+    >>> result.home.tolist(), round(result.y, 4), result.status
+    ([2, 0, 3, 2], 2.9495, 'feasible')
+    >>> result.bound is None and result.gap is None
+    True
     """
 
     instance: Instance
@@ -77,6 +89,61 @@ class Result:
     seconds: float
     stopped: str | None = None
 
+    def __repr__(self) -> str:
+        bound = "" if self.bound is None else f", bound {self.bound:.8g}, gap {percent(self.gap)}"
+        where = self.instance.name or self.instance.hash[:12]
+        return f"<Result {self.selector} on {where}: {self.status}, ΣD {self.objective:.8g}, Y {self.y:.6g} ms{bound}>"
+
+    def _repr_html_(self) -> str:
+        cost = self.evaluation
+        values = {
+            "method": f"{self.selector}, seed {self.seed}",
+            "status": self.status if self.stopped is None else f"{self.status}: {self.stopped}",
+            "Y": f"{cost.y:.6g} ms = {cost.y1:.6g} + {cost.y2:.6g}",
+            "ΣD": f"{self.objective:.8g}",
+            "bound": None if self.bound is None else f"{self.bound:.8g}",
+            "gap": percent(self.gap),
+            "least θ": f"{cost.theta.min():.3g}",
+            "overloaded servers": int((cost.theta < 1).sum()),
+            "seconds": f"{self.seconds:.3g}",
+        }
+        return card(f"Result on {self.instance.name or self.instance.hash[:12]}", values)
+
+    @property
+    def home(self) -> IntArray:
+        """One server per client."""
+        return self.solution.home
+
+    @property
+    def objective(self) -> float:
+        """``ΣD``, the total delay of all publications."""
+        return self.evaluation.objective
+
+    @property
+    def y(self) -> float:
+        """``Y``, the mean delay of a publication."""
+        return self.evaluation.y
+
+    @property
+    def theta(self) -> FloatArray:
+        """``θ``, the share of the load that each server processes locally."""
+        return self.evaluation.theta
+
+    @property
+    def status(self) -> str:
+        """``optimal``, ``claimed``, ``feasible``, ``time_limit`` or ``memory_limit``."""
+        return self.solution.status
+
+    @property
+    def bound(self) -> float | None:
+        """The lower bound on ``ΣD`` that the method proved; None if it proved none."""
+        return self.solution.bound if math.isfinite(self.solution.bound) else None
+
+    @property
+    def gap(self) -> float | None:
+        """``(objective - bound) / objective``; None without a bound."""
+        return gap(self.objective, self.bound)
+
     def stored(self) -> StoredSolution:
         """Return the content of a solution file.
 
@@ -84,15 +151,22 @@ class Result:
         -------
         StoredSolution
             What :func:`instances.files.solution_file.write_solution` writes.
+
+        Examples
+        --------
+        >>> import relocbench
+        >>> instance = relocbench.generate("tiny", regime="scarce", shape="plain")
+        >>> relocbench.solve(instance, "nearest", seed=1).stored().method
+        'nearest'
         """
         return StoredSolution(
             instance=self.instance.hash,
             method=str(self.selector),
             seed=self.seed,
-            status=self.solution.status,
-            home=self.solution.home,
-            objective=self.evaluation.objective,
-            bound=self.solution.bound if math.isfinite(self.solution.bound) else None,
+            status=self.status,
+            home=self.home,
+            objective=self.objective,
+            bound=self.bound,
         )
 
 
@@ -145,6 +219,15 @@ def solve(
         If there is no such method, it is not available here, or it does not support the instance.
     RunError
         If the run failed, or was stopped before it reported homes.
+
+    Examples
+    --------
+    >>> import relocbench
+    >>> instance = relocbench.generate("tiny", regime="scarce", shape="plain")
+    >>> relocbench.solve(instance, "reloc[k=2]")
+    <Result reloc[k=2] on tiny-scarce-plain-0: feasible, ΣD 10.991791, Y 2.74795 ms>
+    >>> relocbench.solve(instance, "enumerate", time_limit=30)
+    <Result enumerate on tiny-scarce-plain-0: optimal, ΣD 7.7531518, Y 1.93829 ms, bound 7.7531518, gap 0%>
     """
     selector = with_start(as_selector(method), start)
     if not selector.is_isolated:

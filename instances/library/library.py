@@ -22,6 +22,7 @@ from relocbench.instances.files.instance_json import read_json
 from relocbench.instances.files.json_fields import Fields, read_object
 from relocbench.instances.instance import Instance
 from relocbench.instances.kernels.ragged import IntArray
+from relocbench.instances.notebook_card import card, percent
 
 FORMAT = "relocbench-library/1"
 FOLDER = Path(__file__).parent
@@ -111,10 +112,41 @@ class Library:
     ----------
     folder
         The folder; by default that of the library in this package. A folder without an index is an empty library.
+
+    Examples
+    --------
+    >>> import relocbench
+    >>> library = relocbench.Library()
+    >>> len(library.names("paper-*"))
+    24
+    >>> library.read("paper-s10-3")
+    <Instance paper-s10-3: 380 clients, 16 servers, 64 topics>
     """
 
     def __init__(self, folder: str | Path = FOLDER) -> None:
         self.folder = Path(folder)
+
+    def __repr__(self) -> str:
+        entries = f"{len(self.entries)} {'entry' if len(self.entries) == 1 else 'entries'}"
+        proved = sum(entry.status == "optimal" for entry in self.entries.values())
+        return f"<Library version {self.version}: {entries}, {proved} with a proven optimum>"
+
+    def _repr_html_(self) -> str:
+        entries = self.entries.values()
+        values = {
+            "entries": len(entries),
+            "proven optima": sum(entry.status == "optimal" for entry in entries),
+            "version": self.version,
+        }
+        columns = ("name", "clients", "servers", "topics", "ΣD", "gap", "status")
+        rows = [
+            (
+                *(entry.name, entry.clients, entry.servers, entry.topics),
+                *(f"{entry.objective:.8g}", percent(entry.gap), entry.status),
+            )
+            for entry in entries
+        ]
+        return card("Library of certified instances", values, columns, rows)
 
     def names(self, pattern: str = "*") -> list[str]:
         """Return the names of all entries that match a pattern.
@@ -133,6 +165,12 @@ class Library:
         ------
         InputError
             If the index cannot be read.
+
+        Examples
+        --------
+        >>> import relocbench
+        >>> relocbench.Library().names("tiny-*-plain-*")
+        ['tiny-loose-plain-0', 'tiny-scarce-plain-0', 'tiny-overloaded-plain-0']
         """
         return [name for name in self.entries if fnmatch.fnmatchcase(name, pattern)]
 
@@ -153,6 +191,13 @@ class Library:
         ------
         InputError
             If the library has no entry of that name.
+
+        Examples
+        --------
+        >>> import relocbench
+        >>> entry = relocbench.Library().entry("tiny-scarce-plain-0")
+        >>> entry.status, entry.clients, round(entry.objective, 4)
+        ('optimal', 4, 7.7532)
         """
         if name not in self.entries:
             close = difflib.get_close_matches(name, self.entries, n=3)
@@ -177,6 +222,12 @@ class Library:
         ------
         InputError
             If there is no such entry, or its file is not valid or has another hash than the index states.
+
+        Examples
+        --------
+        >>> import relocbench
+        >>> relocbench.Library().read("tiny-scarce-plain-0")
+        <Instance tiny-scarce-plain-0: 4 clients, 4 servers, 2 topics>
         """
         entry = self.entry(name)
         path = self.instance_path(entry.name)
@@ -202,6 +253,12 @@ class Library:
         ------
         InputError
             If there is no such entry or its files are not valid.
+
+        Examples
+        --------
+        >>> import relocbench
+        >>> relocbench.Library().best_home("tiny-scarce-plain-0").tolist()
+        [1, 3, 3, 1]
         """
         return read_homes(self.certificate_path(self.entry(name).name), self.read(name))
 
@@ -217,6 +274,12 @@ class Library:
         -------
         Path
             The path, whether or not the file exists.
+
+        Examples
+        --------
+        >>> import relocbench
+        >>> relocbench.Library().instance_path("tiny-scarce-plain-0").name
+        'tiny-scarce-plain-0.json.gz'
         """
         return self.folder / f"{checked_name(name)}.json.gz"
 
@@ -232,6 +295,12 @@ class Library:
         -------
         Path
             The path, whether or not the file exists.
+
+        Examples
+        --------
+        >>> import relocbench
+        >>> relocbench.Library().certificate_path("tiny-scarce-plain-0").name
+        'tiny-scarce-plain-0.certificate.json.gz'
         """
         return self.folder / f"{checked_name(name)}.certificate.json.gz"
 

@@ -53,10 +53,10 @@ def run(
     write_certificate(found.certificate, out)
     solution, verdict = found.solution, found.verdict
     answer = {
-        "objective": float(verdict.objective or 0),
-        "bound": solution.bound,
-        "gap": verdict.stated_gap,
-        "status": verdict.status,
+        "objective": found.objective,
+        "bound": found.bound,
+        "gap": found.gap,
+        "status": found.status,
         "steps": verdict.steps,
         "bytes": out.stat().st_size,
         "seconds": solution.trace[-1][0],

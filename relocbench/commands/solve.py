@@ -105,13 +105,10 @@ def run(
             }
         )
     else:
-        from relocbench.instances.gap import gap
-
-        relative_gap = gap(stored.objective, stored.bound)
         print(
             f"{stored.method}: {stored.status}, Y = {cost.y:.6g} (Y1 {cost.y1:.6g} + Y2 {cost.y2:.6g}), "
             f"ΣD = {cost.objective:.8g}, least θ = {cost.theta.min():.3g}, {result.seconds:.3g} s"
-            + (f", bound {stored.bound:.8g} (gap {relative_gap:.2%})" if relative_gap else "")
+            + (f", bound {stored.bound:.8g} (gap {result.gap:.2%})" if result.gap else "")
             + (f"; written to {out}" if out else "")
         )
 

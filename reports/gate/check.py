@@ -101,7 +101,11 @@ def check(
 
     Examples
     --------
-    In a test: ``relocbench.check("mine.py:my_heuristic", baseline="baseline.json").assert_passed()``.
+    >>> import relocbench
+    >>> verdict = relocbench.check("otos", instances="tiny-loose-*")
+    >>> verdict
+    <GateVerdict passed: otos, no worse>
+    >>> verdict.assert_passed()
     """
     rule = rule or Rule()
     opened = Library(library)

@@ -5,6 +5,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from relocbench.instances.gap import excess
+from relocbench.instances.notebook_card import card, counted
 from relocbench.reports.gate.comparison import Finding, Rule
 from relocbench.reports.gate.measurement import FailedRun
 
@@ -120,6 +121,13 @@ class Verdict:
         The smallest instances that show failures.
     notes
         Further remarks.
+
+    Examples
+    --------
+    >>> import relocbench
+    >>> verdict = relocbench.check("nearest", instances="tiny-loose-*")
+    >>> verdict.passed, len(verdict.changes), len(verdict.failed)
+    (True, 5, 0)
     """
 
     subjects: tuple[Subject, ...]
@@ -143,6 +151,13 @@ class Verdict:
         ------
         AssertionError
             If the check failed. The message is the complete text of the result.
+
+        Examples
+        --------
+        In a test of your project:
+
+        >>> import relocbench
+        >>> relocbench.check("nearest", instances="tiny-loose-*").assert_passed()
         """
         if not self.passed:
             raise AssertionError(f"\n{self}")
@@ -154,8 +169,35 @@ class Verdict:
         -------
         dict
             All attributes, and ``passed``.
+
+        Examples
+        --------
+        >>> import relocbench
+        >>> relocbench.check("nearest", instances="tiny-loose-*").to_json()["passed"]
+        True
         """
         return {"passed": self.passed, **asdict(self)}
+
+    def __repr__(self) -> str:
+        methods = ", ".join(subject.method for subject in self.subjects)
+        failed = f", {counted(len(self.failed), 'failed run')}" if self.failed else ""
+        worse = sum(finding.worse for finding in self.findings)
+        found = f"worse in {counted(worse, 'test')}" if worse else "no worse"
+        return f"<GateVerdict {'passed' if self.passed else 'FAILED'}: {methods}, {found}{failed}>"
+
+    def _repr_html_(self) -> str:
+        values = {
+            subject.method: f"against {self.baseline} ({subject.against}), {counted(subject.instances, 'instance')}, "
+            f"{counted(subject.seeds, 'seed')}"
+            for subject in self.subjects
+        }
+        if self.failed:
+            values["failed runs"] = f"{len(self.failed)}; the first: {self.failed[0].error}"
+        # An instance is listed only if it is worse, as in the text.
+        listed = [finding for finding in self.findings if finding.worse or finding.scope != "instance"]
+        rows = [(finding.method, *_finding_cells(finding)) for finding in listed]
+        columns = ("method", "instances", "size", "change", "p", "")
+        return card(f"Check: {'passed' if self.passed else 'FAILED'}", values, columns, rows, texts=2)
 
     def __str__(self) -> str:
         lines = [f"note: {note}" for note in self.notes]

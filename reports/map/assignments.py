@@ -132,12 +132,12 @@ def from_library(instance: Instance, library: Library | None = None) -> tuple[As
     )
 
 
-def from_method(selector: MethodLike, instance: Instance, seed: int, time_limit: float) -> Assignment:
+def from_method(method: MethodLike, instance: Instance, seed: int, time_limit: float) -> Assignment:
     """Run a method.
 
     Parameters
     ----------
-    selector, instance, seed, time_limit
+    method, instance, seed, time_limit
         The run.
 
     Returns
@@ -145,7 +145,7 @@ def from_method(selector: MethodLike, instance: Instance, seed: int, time_limit:
     Assignment
         The homes that the method returns.
     """
-    result = solve(instance, selector, seed=seed, time_limit=time_limit)
+    result = solve(instance, method, seed=seed, time_limit=time_limit)
     return Assignment(instance, name_of(str(result.selector)), result.solution.home)
 
 

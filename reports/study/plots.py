@@ -187,6 +187,10 @@ def each_run(measurements: Sequence[Measurement]) -> go.Figure:
     return plot
 
 
+# The plots that a program can ask for by name; each takes the runs of one group.
+KINDS = {"runs": each_run, "distribution": distribution, "time": against_time, "sigma": against_sigma}
+
+
 def _spread(measurements: Sequence[Measurement], regime: str) -> list[tuple[Measurement, float]]:
     inside = [one for one in measurements if one.regime == regime]
     return [(one, (rank + 0.5) / len(inside)) for rank, one in enumerate(inside)]
