@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from relocbench.instances.errors import InputError
+from relocbench.instances.errors import InputError, plural
 from relocbench.instances.instance import Instance
 from relocbench.instances.library.library import Library
 from relocbench.reports.pages.requirements import require
@@ -129,6 +129,7 @@ def conduct(subjects: Sequence[Subject], design: Design, out: Path, command: str
     measurements = measure(subjects, results.rows, results.references, best_known(every, objectives))
     wrong = contradictions(every, results.references)
     warnings = _warnings(measurements, wrong, results.problems)
+    warnings += [f"{stop.method} was {stop}." for stop in results.stopped]
     if (out / FORMER_DATA).exists():
         warnings.append(f"`{FORMER_DATA}` in this folder is from an earlier version; `{DATA}` replaces it.")
     write_measurements(measurements, out / DATA)
@@ -148,15 +149,15 @@ def _warnings(measurements: Sequence[Measurement], wrong: Sequence[str], problem
     if failed:
         first = failed[0]
         found.append(
-            f"{len(failed)} runs have no homes and are not part of any mean. The first is {first.selector} on "
+            f"The means leave out {plural(len(failed), 'run')} without homes. The first is {first.selector} on "
             f"{first.instance}: {first.status}{f' ({first.error})' if first.error else ''}."
         )
     unproved = {one.instance for one in measurements if one.reference is None}
     if unproved:
         found.append(
-            f"{len(unproved)} instances, such as {min(unproved)}, have neither a proven optimum nor a certified bound, "
-            "so their runs have no excess."
+            f"There is neither a proven optimum nor a certified bound of {plural(len(unproved), 'instance')}, such as "
+            f"{min(unproved)}, so these runs have no excess."
         )
     if problems:
-        found.append(f"{len(problems)} runs left no row. The first: {problems[0]}.")
+        found.append(f"{plural(len(problems), 'run')} left no row. The first: {problems[0]}.")
     return found
