@@ -11,6 +11,7 @@ from relocbench.instances.errors import plural
 from relocbench.instances.instance import Instance
 from relocbench.runs.isolation.supervisor import MEMORY_LIMIT, Worker
 from relocbench.runs.methods import Selector
+from relocbench.runs.progress import doing
 from relocbench.runs.run_store import Row, Run, Store, row_of
 
 # A method is stopped early when this many of its runs have finished and all of them have failed.
@@ -183,7 +184,8 @@ def execute(
     if worker is None:
         with _worker(task.selector, limits, stop) as fresh:
             return execute(task, store, limits, stop, fresh)
-    outcome = worker.run(task.instance, task.selector, seed=task.seed, time_limit=limits.time, log=log)
+    with doing(f"{task.selector} on {task.instance.name or task.instance.hash[:12]}"):
+        outcome = worker.run(task.instance, task.selector, seed=task.seed, time_limit=limits.time, log=log)
     name = str(log.relative_to(store.folder)) if store is not None and log is not None else None
     row = row_of(task.instance, run, outcome, name)
     if store is not None:
