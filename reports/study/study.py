@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from relocbench.instances.errors import InputError, shown
+from relocbench.instances.errors import InputError, plural, shown
 from relocbench.instances.generators.families import FAMILIES
 from relocbench.instances.instance import Instance
 from relocbench.instances.library.library import Library
@@ -336,6 +336,7 @@ def conduct(subjects: Sequence[Subject], design: Design, out: Path, command: str
     versions = versions_of(every)
     if versions.warning is not None:
         warnings.append(versions.warning)
+    warnings += [f"{stop.method} was {stop}." for stop in results.stopped]
     if (out / FORMER_DATA).exists():
         warnings.append(f"`{FORMER_DATA}` in this folder is from an earlier version; `{DATA}` replaces it.")
     write_measurements(measurements, out / DATA)
@@ -365,15 +366,15 @@ def _warnings(measurements: Sequence[Measurement], wrong: Sequence[str], problem
     if failed:
         first = failed[0]
         found.append(
-            f"{len(failed)} runs have no homes and are not part of any mean. The first is {first.selector} on "
+            f"The means leave out {plural(len(failed), 'run')} without homes. The first is {first.selector} on "
             f"{first.instance}: {first.status}{f' ({first.error})' if first.error else ''}."
         )
     unproved = {one.instance for one in measurements if one.reference is None}
     if unproved:
         found.append(
-            f"{len(unproved)} instances, such as {min(unproved)}, have neither a proven optimum nor a certified bound, "
-            "so their runs have no excess."
+            f"There is neither a proven optimum nor a certified bound of {plural(len(unproved), 'instance')}, such as "
+            f"{min(unproved)}, so these runs have no excess."
         )
     if problems:
-        found.append(f"{len(problems)} runs left no row. The first: {problems[0]}.")
+        found.append(f"{plural(len(problems), 'run')} left no row. The first: {problems[0]}.")
     return found
