@@ -17,6 +17,7 @@ from relocbench.instances.checks import (
     LARGEST_SPOOL,
     check_members,
     column,
+    entity_ids,
     matrix,
     plain_parameters,
     scalar,
@@ -24,6 +25,7 @@ from relocbench.instances.checks import (
 )
 from relocbench.instances.errors import InputError, shown
 from relocbench.instances.kernels.ragged import FloatArray, IntArray, OffsetArray, Ragged, frozen, offsets
+from relocbench.instances.notebook_card import card, counted
 
 Index = int | npt.NDArray[np.integer[Any]]
 
@@ -59,6 +61,17 @@ class Instance:
         distance.
     parameters
         The parameters that produced the instance, as arbitrary JSON; not part of the content hash.
+
+    Examples
+    --------
+    >>> import relocbench
+    >>> instance = relocbench.generate("tiny", regime="scarce", shape="plain")
+    >>> instance
+    <Instance tiny-scarce-plain-0: 4 clients, 4 servers, 2 topics>
+    >>> instance.publishers[0]
+    array([0, 3], dtype=int32)
+    >>> instance.n_publications
+    4
     """
 
     name: str = ""
@@ -126,8 +139,25 @@ class Instance:
         return _rebuild, (content | {"parameters": dict(self.parameters)},)
 
     def __repr__(self) -> str:
-        size = f"{self.n_clients} clients, {self.n_servers} servers, {self.n_topics} topics"
-        return f"<Instance {self.name or self.hash[:12]}: {size}>"
+        sizes = ((self.n_clients, "client"), (self.n_servers, "server"), (self.n_topics, "topic"))
+        return f"<Instance {self.name or self.hash[:12]}: {', '.join(counted(*size) for size in sizes)}>"
+
+    def _repr_html_(self) -> str:
+        explicit = self.client_server_delay is not None or self.server_server_delay is not None
+        capacity = float(self.compute_capacity.sum())
+        values: dict[str, object] = {
+            "clients": self.n_clients,
+            "servers": self.n_servers,
+            "topics": self.n_topics,
+            "publications": self.n_publications,
+            "delays": ("explicit matrices" if explicit else f"{self.delay_per_km:g} ms per km")
+            + f", {self.cloud_delay:g} ms to the cloud",
+            "compute load": f"{self.total_compute:.6g} of a total capacity of {capacity:.6g}",
+            "hash": f"{self.hash[:16]}…",
+        }
+        if self.parameters:
+            values["parameters"] = ", ".join(f"{name}={shown(value)}" for name, value in self.parameters.items())
+        return card(f"Instance {self.name or self.hash[:12]}", values)
 
     @property
     def n_clients(self) -> int:
@@ -143,6 +173,16 @@ class Instance:
     def n_topics(self) -> int:
         """``N``, the number of topics."""
         return len(self.spool)
+
+    @property
+    def client_ids(self) -> list[str | int]:
+        """The ids of the clients, from ``parameters["client_ids"]``; without them the indices from 0."""
+        return entity_ids(self.parameters, "client_ids", self.n_clients)
+
+    @property
+    def server_ids(self) -> list[str | int]:
+        """The ids of the servers, from ``parameters["server_ids"]``; without them the indices from 0."""
+        return entity_ids(self.parameters, "server_ids", self.n_servers)
 
     @cached_property
     def hash(self) -> str:
@@ -276,6 +316,15 @@ class Instance:
         -------
         array
             The delays in ms.
+
+        Examples
+        --------
+        >>> import relocbench
+        >>> instance = relocbench.generate("tiny", regime="scarce", shape="plain")
+        >>> float(instance.client_delay(0, 1))
+        0.990661451094838
+        >>> instance.client_delay(0, [0, 1]).shape
+        (2,)
         """
         if self.client_server_delay is not None:
             return np.asarray(self.client_server_delay[client, server], np.float64)

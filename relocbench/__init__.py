@@ -9,6 +9,7 @@ Functions:
 - ``certify``: find homes and a proved lower bound; returns a ``Certified``.
 - ``write_certificate``, ``verify``: write a certificate, and check its proof; ``verify`` returns a ``Verdict``.
 - ``study``: measure how far methods are from proven optima, and write a page; returns a ``Study``.
+- ``show``: draw homes on a map; returns a plotly figure.
 - ``check``: compare a heuristic with its baseline; takes a ``Rule`` and returns a ``GateVerdict``.
 
 Classes:
@@ -40,6 +41,7 @@ if TYPE_CHECKING:
     from relocbench.reports.gate.check import check
     from relocbench.reports.gate.comparison import Rule
     from relocbench.reports.gate.verdict import Verdict as GateVerdict
+    from relocbench.reports.map.show import show
     from relocbench.reports.study.study import Study, study
     from relocbench.runs.certify import Certified, certify
     from relocbench.runs.run_error import RunError
@@ -64,6 +66,7 @@ __all__ = [
     "evaluate",
     "generate",
     "read_instance",
+    "show",
     "solve",
     "study",
     "verify",
@@ -90,6 +93,7 @@ _LAZY = {
     "evaluate": "relocbench.instances.evaluation:evaluate",
     "generate": "relocbench.instances.generators.generate:generate",
     "read_instance": "relocbench.instances.instance_source:read_instance",
+    "show": "relocbench.reports.map.show:show",
     "solve": "relocbench.runs.solve:solve",
     "study": "relocbench.reports.study.study:study",
     "verify": "relocbench.formulations.certificates.verification:verify",

@@ -49,12 +49,12 @@ def page_of(
     _add_numbers(page, results)
     problem = f", and a problem is an instance with one of {results.seeds} seeds" if results.seeds > 1 else ""
     page.section("Methods", f"Every method has {results.time_limit:g} s for each problem{problem}. {note}")
-    page.table(tables.summary(results))
     page.figure(
         plots.outcomes(results.runs, results.methods),
         "How the runs ended. The green part shows the proofs of optimality. A refusal means that a method does not "
         "accept the instance. Limits, refusals, errors and wrong answers are counted separately.",
     )
+    page.table(tables.summary(results))
     if results.provers:
         _add_proofs(page, results)
     _add_excess(page, results)

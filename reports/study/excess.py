@@ -173,9 +173,24 @@ def write_measurements(measurements: Sequence[Measurement], path: Path) -> None:
     path
         The file.
     """
-    rows = [{"format": FORMAT, **asdict(one)} for one in measurements]
     with written_whole(path) as temporary:
-        pq.write_table(pa.Table.from_pylist(rows, schema=SCHEMA), temporary)
+        pq.write_table(as_table(measurements), temporary)
+
+
+def as_table(measurements: Sequence[Measurement]) -> pa.Table:
+    """Return measurements as an Arrow table.
+
+    Parameters
+    ----------
+    measurements
+        The measurements.
+
+    Returns
+    -------
+    pyarrow.Table
+        One row per measurement, with the columns of the data file.
+    """
+    return pa.Table.from_pylist([{"format": FORMAT, **asdict(one)} for one in measurements], schema=SCHEMA)
 
 
 def read_measurements(path: Path) -> list[Measurement]:

@@ -260,10 +260,7 @@ def _sigma_caption(measurements: Sequence[Measurement], sigmas: Sequence[float])
         orders.append(" < ".join(name_of(one.selector) for one in sorted(found, key=lambda one: one.mean)))
     order = f"The order at σ = {sigmas[0]:g} km is {orders[0]}"
     order += f", at σ = {sigmas[-1]:g} km it is {orders[1]}." if orders[0] != orders[1] else ", also at the largest σ."
-    hidden = ""
-    if "random" in {one.selector for one in measurements}:
-        hidden = " RA is far above all others and hidden; click it in the legend to show it."
-    return f"Mean excess over the {_kinds(measurements)}; {_bands(measurements)}. Lower is better. {order}{hidden}"
+    return f"Mean excess over the {_kinds(measurements)}; {_bands(measurements)}. Lower is better. {order}"
 
 
 def _bands(measurements: Sequence[Measurement]) -> str:
