@@ -63,8 +63,8 @@ def versions_of(rows: Iterable[Row]) -> Versions:
     counts = {name: dict(Counter(row.versions.get(name, UNKNOWN) for row in every)) for name in names}
     code: dict[str, Counter[str]] = {}
     for row in every:
-        if version := str(getattr(row, "code", "")):
-            code.setdefault(row.selector, Counter())[version] += 1
+        if row.code:
+            code.setdefault(row.selector, Counter())[row.code] += 1
     return Versions(
         common={name: next(iter(found)) for name, found in counts.items() if len(found) == 1},
         differing={name: found for name, found in counts.items() if len(found) > 1},

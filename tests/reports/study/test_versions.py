@@ -1,21 +1,12 @@
-from dataclasses import dataclass
-
 from relocbench.reports.study.page import write_page
 from relocbench.reports.study.versions import versions_of
-from relocbench.runs.run_store import Row
 from tests.reports.study.samples import library_instance, measurement, row
 
 INSTANCE = library_instance()
 
 
-@dataclass(frozen=True, kw_only=True)
-class RowWithCode(Row):
-    code: str = ""
-
-
 def made_with(count, selector="reloc", code="", **versions):
-    made = [row(INSTANCE, selector, 11.0, seed=seed, versions=versions) for seed in range(count)]
-    return [RowWithCode(**(vars(one) | {"code": code})) for one in made]
+    return [row(INSTANCE, selector, 11.0, seed=seed, versions=versions, code=code) for seed in range(count)]
 
 
 def page_of(rows, tmp_path):
