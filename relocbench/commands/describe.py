@@ -1,5 +1,6 @@
 """``relocbench describe``: print the properties of an instance."""
 
+import math
 from pathlib import Path
 from typing import Annotated
 
@@ -16,7 +17,10 @@ def run(
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
-    """Print the sizes of an instance, its hash, and its regime: how its capacities compare with its demand.
+    """Print the sizes of an instance, its hash, and its load and regime: how its capacities compare with its demand.
+
+    The storage load and the compute load are what homes at the nearest servers need, divided by the capacities of all
+    servers together. The storage load "once" is for every topic on one server only; no assignment needs less.
 
     Example: relocbench describe inst.json
     """
@@ -25,8 +29,11 @@ def run(
     from relocbench.instances.files.solution_file import StoredSolution, write_solution
     from relocbench.instances.generators.regimes import classify
     from relocbench.instances.instance_source import read_instance
+    from relocbench.instances.load import load_of
 
     read = read_instance(instance)
+    load = load_of(read)
+    loads = {"storage": load.storage, "storage_once": load.storage_once, "compute": load.compute}
     regime = classify(read)
     if witness is not None:
         if regime.witness is None:
@@ -47,6 +54,8 @@ def run(
         "total_compute": float(read.compute_capacity.sum()),
         "spool_once": read.total_spool,
         "compute_demand": read.total_compute,
+        # JSON has no infinity, which is the load of servers without capacity.
+        **{f"{name}_load": share if math.isfinite(share) else None for name, share in loads.items()},
         "explicit_delays": [
             name for name in ("client_server_delay", "server_server_delay") if getattr(read, name) is not None
         ],
