@@ -2,7 +2,7 @@
 
 import math
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -40,7 +40,7 @@ def run(
             raise InputError("--witness", f"this instance is {regime.kind}: no assignment without overload is known")
         cost = evaluate(read, regime.witness).objective
         write_solution(StoredSolution(read.hash, "witness", 0, "feasible", regime.witness, cost, None), witness)
-    found = {
+    found: dict[str, Any] = {
         "name": read.name,
         "hash": read.hash,
         "clients": read.n_clients,
@@ -55,7 +55,7 @@ def run(
         "spool_once": read.total_spool,
         "compute_demand": read.total_compute,
         # JSON has no infinity, which is the load of servers without capacity.
-        **{f"{name}_load": share if math.isfinite(share) else None for name, share in loads.items()},
+        **{f"{name}_load": round(share, 6) if math.isfinite(share) else None for name, share in loads.items()},
         "explicit_delays": [
             name for name in ("client_server_delay", "server_server_delay") if getattr(read, name) is not None
         ],
@@ -68,5 +68,6 @@ def run(
         return
     width = max(map(len, found))
     for name, value in found.items():
-        text = " to ".join(map(str, value)) if name.startswith("topic") and isinstance(value, list) else value
-        print(f"{name:<{width}}  {', '.join(text) or 'none' if isinstance(text, list) else text}")
+        if isinstance(value, list):
+            value = " to ".join(map(str, value)) if name.startswith("topic") else ", ".join(value) or "none"
+        print(f"{name:<{width}}  {'infinite' if value is None else value}")
