@@ -7,7 +7,7 @@ import numpy as np
 
 from relocbench.instances.errors import InputError, shown
 from relocbench.instances.kernels.ragged import FloatArray, Ragged
-from relocbench.instances.tables import Id, Table, as_id, as_table, number
+from relocbench.instances.tables import Id, Table, as_id, as_table, is_table, list_of, number
 
 SERVER_COLUMNS = ("x", "y", "storage", "compute")
 SERVER_IDS = ("id", "server_id", "server", "site_id", "name")
@@ -159,10 +159,11 @@ def _topics(topics: Any, clients: _Clients) -> tuple[list[Id] | None, list[dict[
     if isinstance(topics, Mapping) and not ("topic" in topics and any(name in topics for name in MEMBER_COLUMNS)):
         lists = [_topic(f"topics[{shown(name)}]", topic, clients) for name, topic in topics.items()]
         return [_given(as_id, "topics", name) for name in topics], lists
-    is_list = isinstance(topics, list | tuple)
-    if is_list and not (topics and isinstance(topics[0], Mapping) and "topic" in topics[0]):
-        return None, [_topic(f"topics[{position}]", topic, clients) for position, topic in enumerate(topics)]
-    return _from_memberships(as_table(topics, "topics", ("topic", "client", "role")), clients)
+    if not is_table(topics):
+        rows = list_of(topics, "topics")
+        if not (rows and isinstance(rows[0], Mapping) and "topic" in rows[0]):
+            return None, [_topic(f"topics[{position}]", topic, clients) for position, topic in enumerate(rows)]
+    return _from_memberships(as_table(topics, "topics", ()), clients)
 
 
 def _topic(label: str, topic: Any, clients: _Clients) -> dict[str, Any]:
@@ -179,9 +180,7 @@ def _topic(label: str, topic: Any, clients: _Clients) -> dict[str, Any]:
     for field in ("publishers", "subscribers"):
         if field not in topic:
             raise InputError(f"{label}.{field}", "is missing; use members for clients that publish and subscribe")
-        entries = topic[field]
-        if isinstance(entries, str | bytes) or not hasattr(entries, "__iter__"):
-            raise InputError(f"{label}.{field}", f"expected a list of clients, got {shown(entries)}")
+        entries = list_of(topic[field], f"{label}.{field}")
         found[field] = [clients.index(f"{label}.{field}[{position}]", one) for position, one in enumerate(entries)]
     if topic.get("spool") is not None:
         found["spool"] = _given(number, f"{label}.spool", topic["spool"])

@@ -272,29 +272,65 @@ def as_table(value: Any, label: str, positions: Sequence[str]) -> Table:
     """
     if isinstance(value, Table):
         return value
-    if hasattr(value, "column_names") and hasattr(value, "to_pydict"):  # an Arrow table
+    if hasattr(value, "to_pydict"):  # an Arrow table
         return _of_columns(value.to_pydict(), label)
-    if hasattr(value, "columns") and hasattr(value, "shape"):  # a DataFrame
-        index = list(getattr(value, "index", range(len(value))))
-        is_default = index == list(range(len(value)))
-        return _of_columns(
-            {str(name): list(value[name]) for name in value.columns}, label, None if is_default else index
-        )
     if isinstance(value, np.ndarray) and value.dtype.names:
-        return _of_columns({name: list(value[name]) for name in value.dtype.names}, label)
+        return _of_columns({name: value[name] for name in value.dtype.names}, label)
     if isinstance(value, Mapping):
         return _of_columns(value, label)
+    if is_table(value):  # a DataFrame
+        index = list(getattr(value, "index", range(len(value))))
+        is_default = index == list(range(len(value)))
+        return _of_columns({name: value[name] for name in value.columns}, label, None if is_default else index)
+    return _of_rows(list_of(value, label), label, positions)
+
+
+def is_table(value: object) -> bool:
+    """Return whether a value has named columns, unlike a list of rows.
+
+    Parameters
+    ----------
+    value
+        Any value.
+
+    Returns
+    -------
+    bool
+        Whether it is a :class:`Table`, a DataFrame, an Arrow table, a structured array or a mapping of columns.
+    """
+    has_names = isinstance(value, np.ndarray) and value.dtype.names is not None
+    return has_names or isinstance(value, Mapping) or hasattr(value, "columns")
+
+
+def list_of(value: Any, label: str) -> list[Any]:
+    """Return the entries of a list, an array or another iterable.
+
+    Parameters
+    ----------
+    value
+        The list.
+    label
+        Its name for error messages.
+
+    Returns
+    -------
+    list
+        The entries.
+
+    Raises
+    ------
+    InputError
+        If the value has no entries, or is a text.
+    """
     if isinstance(value, str | bytes) or not hasattr(value, "__iter__"):
-        raise InputError(label, f"expected a table or a list of rows, got {shown(value)}")
-    return _of_rows(list(value), label, positions)
+        raise InputError(label, f"expected a list, got {shown(value)}")
+    return list(value)
 
 
 def _of_columns(columns: Mapping[Any, Any], label: str, index: Sequence[Any] | None = None) -> Table:
     lists = {}
     for name, values in columns.items():
-        if isinstance(values, str | bytes) or not hasattr(values, "__iter__"):
-            raise InputError(f"{label}.{name}", f"expected a column of values, got {shown(values)}")
-        lists[str(name).lower()] = list(values)
+        lists[str(name).lower()] = list_of(values, f"{label}.{name}")
     lengths = {name: len(values) for name, values in lists.items()}
     count = max(lengths.values(), default=0)
     for name, length in lengths.items():

@@ -92,6 +92,11 @@ def test_capacities_may_be_given_once_and_spools_by_member():
     assert [topic.tolist() for topic in instance.subscribers] == [[0, 1, 2], [2, 3]]
 
 
+def test_an_array_of_clients_is_read_like_a_list_of_lists():
+    listed, array = (Instance.of(**given(topics=topics)) for topics in ([[0, 1], [2, 3]], np.array([[0, 1], [2, 3]])))
+    assert array.hash == listed.hash
+
+
 def test_matrices_of_delays_are_taken():
     instance = Instance.of(
         servers=SERVERS, clients=CLIENTS, topics=TOPICS, server_server_delay=[[0, 3], [4, 0]], name="measured"
@@ -144,7 +149,7 @@ def given(**changes):
     [
         (given(servers=[(0, 0)]), "servers: expected a column storage, or one value for all servers (storage= or"),
         (given(storage=5), "storage: is given twice: by this argument and by the column storage of the servers"),
-        (given(servers="x"), "servers: expected a table or a list of rows, got 'x'"),
+        (given(servers="x"), "servers: expected a list, got 'x'"),
         (given(servers=[(0, 0, 1, 1, 1)]), "servers[0]: expected at most 4 values (x, y, storage, compute), got 5"),
         (given(servers=[5]), "servers[0]: expected a mapping or a tuple, got 5"),
         (given(clients=[]), "clients: expected at least one row, got none"),
