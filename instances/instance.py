@@ -24,6 +24,7 @@ from relocbench.instances.checks import (
     text,
 )
 from relocbench.instances.errors import InputError, shown
+from relocbench.instances.instance_tables import instance_fields
 from relocbench.instances.kernels.ragged import FloatArray, IntArray, OffsetArray, Ragged, frozen, offsets
 from relocbench.instances.notebook_card import card, counted
 
@@ -89,6 +90,87 @@ class Instance:
     client_server_delay: FloatArray | None = None
     server_server_delay: FloatArray | None = None
     parameters: Mapping[str, Any] = field(default_factory=dict)
+
+    @classmethod
+    def of(
+        cls,
+        *,
+        servers: Any,
+        clients: Any,
+        topics: Any,
+        cloud_delay: float = 5.0,
+        delay_per_km: float = 0.1,
+        storage: float | None = None,
+        compute: float | None = None,
+        spool_per_member: float = 2.0,
+        client_server_delay: npt.ArrayLike | None = None,
+        server_server_delay: npt.ArrayLike | None = None,
+        name: str = "",
+        parameters: Mapping[str, Any] | None = None,
+    ) -> "Instance":
+        """Build an instance from your own data.
+
+        A table is a list of dicts, a list of tuples, a dict of columns, a NumPy array, a DataFrame or an Arrow table.
+
+        Parameters
+        ----------
+        servers
+            A table with the columns ``x``, ``y``, ``storage`` and ``compute`` (in tuples in this order). Instead of
+            ``x`` and ``y`` in km there may be ``latitude`` and ``longitude`` in degrees, which are projected.
+        clients
+            A table with the columns ``x`` and ``y``, or ``latitude`` and ``longitude`` like the servers. A column
+            ``id``, or ``name`` if all are different, or the index of a DataFrame holds ids, for servers too. They are
+            kept as :attr:`client_ids` and :attr:`server_ids`.
+        topics
+            A list of topics, a dict of topics by name, or a table with one row for each membership. A topic is a dict
+            with ``publishers`` and ``subscribers``, or with ``members`` that do both, and optionally ``spool``; or just
+            the list of its members. The table has the columns ``topic``, ``client`` and optionally ``role`` (publish,
+            subscribe or both; by default both) and ``spool``. Clients are given by id if they have ids, otherwise by
+            index.
+        cloud_delay, delay_per_km
+            ``dC`` in ms and ``γ`` in ms per km; by default the paper's.
+        storage, compute
+            Capacity of every server, if the servers have no such column.
+        spool_per_member
+            ``p``: a topic without ``spool`` has the spool ``p·|C|``, as in the paper.
+        client_server_delay, server_server_delay
+            Delays in ms as matrices that replace ``γ`` times the distance.
+        name
+            Name of the instance.
+        parameters
+            Anything else to remember, as JSON values.
+
+        Returns
+        -------
+        Instance
+            The instance.
+
+        Raises
+        ------
+        InputError
+            If a table has the wrong form or a value is wrong; the message names the row and the column.
+
+        Examples
+        --------
+        >>> Instance.of(
+        ...     servers=[(0, 0), (10, 0)],
+        ...     clients=[{"id": "ann", "x": 1, "y": 0}, {"id": "bob", "x": 9, "y": 1}],
+        ...     topics={"news": ["ann", "bob"]},
+        ...     storage=10,
+        ...     compute=20,
+        ...     name="pair",
+        ... )
+        <Instance pair: 2 clients, 2 servers, 1 topics>
+        """
+        fields_of_tables = instance_fields(servers, clients, topics, storage, compute, spool_per_member, parameters)
+        return cls(
+            name=name,
+            cloud_delay=cloud_delay,
+            delay_per_km=delay_per_km,
+            client_server_delay=client_server_delay,  # type: ignore[arg-type]
+            server_server_delay=server_server_delay,  # type: ignore[arg-type]
+            **fields_of_tables,
+        )
 
     def __post_init__(self) -> None:
         put: Callable[[str, object], None] = lambda name, value: object.__setattr__(self, name, value)  # noqa: E731

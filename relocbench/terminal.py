@@ -117,8 +117,8 @@ def print_table(title: str, columns: Sequence[str], rows: Iterable[Sequence[str]
     for row in rows:
         table.add_row(*map(Text, row))  # as Text, because rich would read reloc[k=1] as markup
     console = Console()
-    # A file or a pipe has no width, so the table gets a wide one.
-    Console(width=None if console.is_terminal else 160).print(table)
+    # A file or a pipe has no width, so the table gets a wide one, unless the user says how wide it may be.
+    Console(width=None if console.is_terminal or "COLUMNS" in os.environ else 160).print(table)
 
 
 def print_cost(cost: dict[str, Any]) -> None:

@@ -80,7 +80,7 @@ def read_solution(path: str | Path, instance: Instance) -> StoredSolution:
     """
     path = Path(path)
     try:
-        kind = path.name.removesuffix(".gz")
+        kind = path.name.lower().removesuffix(".gz")
         if kind.endswith(".csv"):
             return _of_homes(instance, _read_csv(path, instance))
         if kind.endswith(".npy"):
@@ -108,7 +108,7 @@ def is_certificate(path: Path) -> bool:
     InputError
         If the file cannot be read.
     """
-    if path.name.removesuffix(".gz").endswith((".csv", ".npy")):
+    if path.name.lower().removesuffix(".gz").endswith((".csv", ".npy")):
         return False
     try:
         value = read_value(path)

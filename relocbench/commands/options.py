@@ -38,6 +38,14 @@ Set = Annotated[
         "--set", metavar="NAME=VALUE", help="Any other parameter of the family; repeatable.", rich_help_panel=FIELD
     ),
 ]
+Load = Annotated[
+    float | None,
+    typer.Option(
+        help="Scale all capacities so that homes at the nearest servers need this multiple of the storage or compute "
+        "of all servers together, whichever is scarcer.",
+        rich_help_panel=FIELD,
+    ),
+]
 Social = Annotated[
     Path | None,
     typer.Option(help="Edge list `follower<TAB>followee` from which topics are made.", rich_help_panel=REAL),
