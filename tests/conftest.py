@@ -7,6 +7,7 @@ import typer.main
 from hypothesis import HealthCheck, settings
 
 from relocbench.cli import main
+from tests.wheel import built_wheel, environment_with
 
 # The same examples in every run and without a deadline, so that no result depends on the machine.
 settings.register_profile(
@@ -27,6 +28,8 @@ SHARED_FIXTURES = {
     "tests/spark/": "spark",
     "tests/reports/study/test_study": "study",
     "tests/relocbench/test_paper_command": "paper",
+    "tests/test_user_project": "wheel",
+    "tests/test_wheel": "wheel",
 }
 
 
@@ -70,3 +73,15 @@ def run(monkeypatch, capsys):
         return code, captured.out, captured.err
 
     return call
+
+
+@pytest.fixture(scope="session")
+def wheel(tmp_path_factory):
+    """Return the wheel of this checkout."""
+    return built_wheel(tmp_path_factory.mktemp("wheel"))
+
+
+@pytest.fixture(scope="session")
+def python(wheel, tmp_path_factory):
+    """Return a Python that has the wheel and the packages of this environment, but not this checkout."""
+    return environment_with(wheel, tmp_path_factory.mktemp("environment"))

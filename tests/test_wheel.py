@@ -1,13 +1,11 @@
 """The wheel works in a project that has its own packages named instances, reports, spark and so on."""
 
-import os
-import subprocess
-import sys
-import sysconfig
 import zipfile
 from pathlib import Path
 
 import pytest
+
+from tests.wheel import run_in
 
 ROOT = Path(__file__).parent.parent
 ROOMS = ("instances", "heuristics", "formulations", "runs", "spark", "reports")
@@ -38,27 +36,6 @@ y: str = relocbench.evaluate(relocbench.generate("preliminary", storage=7), [0])
 """
 
 
-@pytest.fixture(scope="module")
-def wheel(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("wheel")
-    command = [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", folder]
-    subprocess.run(command, cwd=ROOT, check=True, capture_output=True)
-    return next(folder.glob("*.whl"))
-
-
-@pytest.fixture(scope="module")
-def python(wheel, tmp_path_factory):
-    """Return a Python that has the wheel and the packages of this environment, but not this checkout."""
-    folder = tmp_path_factory.mktemp("environment")
-    subprocess.run([sys.executable, "-m", "venv", "--without-pip", folder], check=True)
-    packages = Path(sysconfig.get_path("purelib", "venv", {"base": str(folder), "platbase": str(folder)}))
-    with zipfile.ZipFile(wheel) as archive:
-        archive.extractall(packages)
-    # A path in a .pth file is searched last, and the .pth files in that folder, such as this checkout's, are not read.
-    (packages / "shared.pth").write_text(sysconfig.get_path("purelib"))
-    return folder / "bin" / "python"
-
-
 @pytest.fixture
 def project(tmp_path, python):
     """Return a function that runs Python in a user's project, in which every room's name is taken."""
@@ -68,10 +45,7 @@ def project(tmp_path, python):
     (tmp_path / "mine.py").write_text(HEURISTIC)
 
     def run(*arguments, code=0):
-        environment = {name: value for name, value in os.environ.items() if not name.startswith(("PYTHON", "PYTEST"))}
-        done = subprocess.run(
-            [python, *arguments], cwd=tmp_path, env=environment, capture_output=True, text=True, check=False
-        )
+        done = run_in(tmp_path, python, *arguments)
         assert done.returncode == code, done.stdout + done.stderr
         return done.stdout
 
