@@ -261,7 +261,7 @@ def checked_home(instance: Instance, home: npt.ArrayLike) -> IntArray:
     instance
         The problem.
     home
-        One server index per client.
+        One server index per client. A float such as 3.0 that is a whole number counts as one.
 
     Returns
     -------
@@ -280,8 +280,12 @@ def checked_home(instance: Instance, home: npt.ArrayLike) -> IntArray:
     if homes.shape != (instance.n_clients,):
         found = len(homes) if homes.ndim == 1 else f"shape {homes.shape}"
         raise InputError("home", f"expected {instance.n_clients} servers, one per client, got {found}")
-    if homes.dtype.kind not in "iu":
+    if homes.dtype.kind not in "iuf":
         raise InputError("home", f"expected whole numbers, got {shown(home)}")
+    broken = homes != np.floor(homes)
+    if broken.any():
+        where = int(broken.argmax())
+        raise InputError(f"home[{where}]", f"expected a whole number, got {shown(homes[where].item())}")
     outside = (homes < 0) | (homes >= instance.n_servers)
     if outside.any():
         where = int(outside.argmax())

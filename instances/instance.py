@@ -17,6 +17,7 @@ from relocbench.instances.checks import (
     LARGEST_SPOOL,
     check_members,
     column,
+    entity_ids,
     matrix,
     plain_parameters,
     scalar,
@@ -172,6 +173,16 @@ class Instance:
     def n_topics(self) -> int:
         """``N``, the number of topics."""
         return len(self.spool)
+
+    @property
+    def client_ids(self) -> list[str | int]:
+        """The ids of the clients, from ``parameters["client_ids"]``; without them the indices from 0."""
+        return entity_ids(self.parameters, "client_ids", self.n_clients)
+
+    @property
+    def server_ids(self) -> list[str | int]:
+        """The ids of the servers, from ``parameters["server_ids"]``; without them the indices from 0."""
+        return entity_ids(self.parameters, "server_ids", self.n_servers)
 
     @cached_property
     def hash(self) -> str:

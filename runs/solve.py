@@ -26,7 +26,8 @@ from relocbench.runs.isolation.supervisor import MEMORY_LIMIT, Worker
 from relocbench.runs.methods import Selector
 from relocbench.runs.outcome import Outcome
 from relocbench.runs.run_error import RunError
-from relocbench.runs.selectors import as_selector, require_available
+from relocbench.runs.selectors import MethodLike, StartLike, as_selector, require_available, with_start
+from relocbench.runs.start_homes import StartHomes
 
 # By this much, relative to the cost, a bound may exceed a computed cost because of rounding.
 ROUNDING = 1e-9
@@ -171,11 +172,12 @@ class Result:
 
 def solve(
     instance: Instance,
-    method: str | Callable[..., Any] | Selector,
+    method: MethodLike,
     *,
     seed: int = 0,
     time_limit: float = 60.0,
     memory_limit: int = MEMORY_LIMIT,
+    start: StartLike | None = None,
     on_progress: Progress | None = None,
     log: Path | None = None,
 ) -> Result:
@@ -197,6 +199,9 @@ def solve(
         of them. Loading and compiling do not count.
     memory_limit
         Resident bytes that the process of an isolated method, and the processes that it starts, may use together.
+    start
+        Homes to start from, if the method takes them: one server per client, a file of homes, or a method that finds
+        them.
     on_progress
         Called with (seconds, incumbent, bound) whenever a method that searches improves one of the two.
     log
@@ -224,7 +229,7 @@ def solve(
     >>> relocbench.solve(instance, "enumerate", time_limit=30)
     <Result enumerate on tiny-scarce-plain-0: optimal, ΣD 7.7531518, Y 1.93829 ms, bound 7.7531518, gap 0%>
     """
-    selector = as_selector(method)
+    selector = with_start(as_selector(method), start)
     if not selector.is_isolated:
         return solve_here(instance, selector, seed=seed, time_limit=time_limit, on_progress=on_progress)
     require_available([selector])
@@ -247,7 +252,7 @@ def solve(
 
 def run_isolated(
     instance: Instance,
-    method: str | Callable[..., Any] | Selector,
+    method: MethodLike,
     *,
     seed: int = 0,
     time_limit: float = 60.0,
@@ -288,7 +293,7 @@ def run_isolated(
 
 def solve_here(
     instance: Instance,
-    method: str | Callable[..., Any] | Selector,
+    method: MethodLike,
     *,
     seed: int = 0,
     time_limit: float = 60.0,
@@ -336,7 +341,9 @@ def solve_here(
         on_ready()
     begin = time.perf_counter()
     arguments: dict[str, Any] = dict(selector.settings)
-    if selector.start is not None:
+    if isinstance(selector.start, StartHomes):
+        arguments["start"] = _read_start(selector, instance)
+    elif selector.start is not None:
         arguments["start"] = solve_here(instance, selector.start, seed=seed, time_limit=time_limit / 2).solution.home
     if on_progress is not None and selector.method.takes("on_progress"):
         arguments["on_progress"] = on_progress
@@ -355,7 +362,15 @@ def solve_here(
     return Result(instance, selector, seed, solution, evaluation, seconds)
 
 
-def warm_up(method: str | Callable[..., Any] | Selector) -> None:
+def _read_start(selector: Selector, instance: Instance) -> IntArray:
+    assert isinstance(selector.start, StartHomes)
+    try:
+        return selector.start.read(instance)
+    except InputError as error:
+        raise InputError(f"method {selector.method.name}: start: {error.field}", error.problem) from error
+
+
+def warm_up(method: MethodLike) -> None:
     """Run a method on a small instance, so that it is loaded and compiled before any time is measured.
 
     Parameters
@@ -364,9 +379,9 @@ def warm_up(method: str | Callable[..., Any] | Selector) -> None:
         As in :func:`solve`. A method that this process has already run this way is not run again.
     """
     selector = as_selector(method)
-    if (key := f"{selector.method.where} {selector}") in _WARM:
+    if (key := f"{selector.method.where} {selector} {selector.version()}") in _WARM:
         return
-    if selector.start is not None:
+    if isinstance(selector.start, Selector):
         warm_up(selector.start)
     if selector.method.proves == "nothing":
         small, seconds = family("preliminary").cells({"storage": 7.0})[0].build(0), 0.01

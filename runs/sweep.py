@@ -2,8 +2,10 @@
 
 import itertools
 import statistics
+import sys
 import threading
-from collections.abc import Callable, Generator, Sequence
+from collections import Counter
+from collections.abc import Callable, Generator, Iterable, Sequence
 from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
 from dataclasses import dataclass
 
@@ -50,26 +52,39 @@ class Task:
         Run
             What identifies the run.
         """
-        return Run(self.instance.hash, str(self.selector), self.seed, float(limits.time), limits.memory)
+        return Run(
+            self.instance.hash,
+            str(self.selector),
+            self.seed,
+            float(limits.time),
+            limits.memory,
+            self.selector.version(),
+        )
 
-    def finished(self, store: Store, limits: Limits, retry_errors: bool) -> Row | None:
-        """Return the row that a store has of this task, if the task need not be run again.
 
-        Parameters
-        ----------
-        store
-            The store with the rows of earlier sweeps.
-        limits
-            The limits of the run.
-        retry_errors
-            Whether a run that ended in an error is run again.
+def announce_out_of_date(tasks: Iterable[Task], store: Store, limits: Limits) -> int:
+    """Say on standard error which stored runs are made again, because the code of their methods has changed since.
 
-        Returns
-        -------
-        Row | None
-            The row. None for an external method: its code may have changed since the row was written.
-        """
-        return None if self.selector.runs_external_code else store.finished(self.run(limits), retry_errors)
+    Parameters
+    ----------
+    tasks
+        The runs to do.
+    store
+        The store with the rows of earlier sweeps.
+    limits
+        The limits of each run.
+
+    Returns
+    -------
+    int
+        The number of such runs. A sweep makes them again and replaces their rows.
+    """
+    runs = {task.run(limits): str(task.selector) for task in tasks}
+    counts = Counter(selector for run, selector in runs.items() if store.is_out_of_date(run))
+    if counts:
+        listed = ", ".join(f"{count} of {selector}" for selector, count in counts.items())
+        print(f"relocbench: stored runs of another version of the code are made again: {listed}", file=sys.stderr)
+    return counts.total()
 
 
 def sweep(
@@ -112,7 +127,7 @@ def sweep(
     missing: dict[str, Task] = {}
     for task in tasks:
         run = task.run(limits)
-        if store is not None and (row := task.finished(store, limits, retry_errors)) is not None:
+        if store is not None and (row := store.finished(run, retry_errors)) is not None:
             yield row
         else:
             missing.setdefault(run.digest, task)

@@ -1,18 +1,15 @@
 """Real places of servers and clients: read from CSV files with latitude and longitude, and projected to km."""
 
 import array
-import csv
-import io
 import math
-import zlib
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
 
-from relocbench.instances.errors import InputError, reason, shown
-from relocbench.instances.files.limited_file import limited_lines, open_limited
+from relocbench.instances.errors import InputError, shown
+from relocbench.instances.files.csv_rows import csv_rows
 from relocbench.instances.kernels.compiled import compiled
 from relocbench.instances.kernels.ragged import FloatArray
 
@@ -140,20 +137,17 @@ def _project(degrees: FloatArray, centre: tuple[float, float]) -> FloatArray:
 
 
 def _read_degrees(path: Path) -> FloatArray:
+    rows = csv_rows(path)
     try:
-        with open_limited(path) as raw, io.TextIOWrapper(raw, encoding="utf-8-sig", newline="") as file:
-            reader = csv.reader(limited_lines(file))
-            header = [name.strip().lower() for name in next(reader, [])]
-            latitude = _find(header, LATITUDE_NAMES)
-            longitude = _find(header, LONGITUDE_NAMES)
-            degrees = array.array("d")
-            for row in filter(any, reader):
-                degrees.append(_degree(reader.line_num, "latitude", row, latitude, 90))
-                degrees.append(_degree(reader.line_num, "longitude", row, longitude, 180))
+        header = [name.lower() for name in next(rows)[1]]
+        latitude = _find(header, LATITUDE_NAMES)
+        longitude = _find(header, LONGITUDE_NAMES)
+        degrees = array.array("d")
+        for line, row in rows:
+            degrees.append(_degree(line, "latitude", row, latitude, 90))
+            degrees.append(_degree(line, "longitude", row, longitude, 180))
     except InputError as error:
         raise error.inside(str(path)) from error
-    except (OSError, EOFError, zlib.error, UnicodeDecodeError, csv.Error) as error:
-        raise InputError(str(path), f"cannot be read ({reason(error)})") from error
     if not degrees:
         raise InputError(str(path), "expected at least one place, got none")
     return np.array(degrees).reshape(-1, 2)

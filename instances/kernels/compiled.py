@@ -1,9 +1,7 @@
 """Compilation of numerical kernels, with a cache on disk that a changed source file cannot make stale."""
 
 import functools
-import hashlib
 import os
-import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import TypeVar, cast
@@ -11,11 +9,9 @@ from typing import TypeVar, cast
 import numba
 
 from relocbench.instances.kernels.cache_folder import cache_folder
+from relocbench.instances.kernels.imported_files import content_hash, imported_files
 
 Kernel = TypeVar("Kernel", bound=Callable[..., object])
-
-OUR_ROOT = Path(__file__).parents[3]
-IMPORT = re.compile(r"^\s*(?:from\s+([\w.]+)\s+import\s+(\([^)]*\)|.+)|import\s+(.+))", re.MULTILINE)
 
 
 def compiled(function: Kernel) -> Kernel:
@@ -41,30 +37,4 @@ def compiled(function: Kernel) -> Kernel:
 
 @functools.cache
 def _cache_folder(module: Path) -> Path:
-    sources = {module}
-    waiting = [module]
-    while waiting:
-        new = _imported(waiting.pop()) - sources
-        sources |= new
-        waiting += new
-    digest = hashlib.sha256()
-    for file in sorted(sources):
-        digest.update(file.read_bytes())
-    return cache_folder("numba", os.environ.get("NUMBA_CACHE_DIR")) / digest.hexdigest()[:16]
-
-
-@functools.cache
-def _imported(module: Path) -> frozenset[Path]:
-    """Return the files that a module imports from its own package and from relocbench."""
-    root = module.parent
-    while (root / "__init__.py").exists():
-        root = root.parent
-    found = set()
-    for package, members, modules in IMPORT.findall(module.read_text(encoding="utf-8")):
-        # A member of a package may be a module of its own.
-        names = [package, *(f"{package}.{name}" for name in re.findall(r"\w+", members))] if package else []
-        for name in names or re.findall(r"[\w.]+", modules):
-            for folder in {root, OUR_ROOT}:
-                path = folder.joinpath(*name.split("."))
-                found |= {file for file in (path.with_suffix(".py"), path / "__init__.py") if file.is_file()}
-    return frozenset(found)
+    return cache_folder("numba", os.environ.get("NUMBA_CACHE_DIR")) / content_hash(imported_files(module))

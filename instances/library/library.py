@@ -14,10 +14,10 @@ from pathlib import Path
 from typing import Any
 
 from relocbench.instances.errors import InputError, shown
-from relocbench.instances.evaluation import checked_home
 from relocbench.instances.files.atomic_write import written_whole
 from relocbench.instances.files.file_lock import locked
 from relocbench.instances.files.file_name import LONGEST, safe_file_name
+from relocbench.instances.files.homes_file import read_homes
 from relocbench.instances.files.instance_json import read_json
 from relocbench.instances.files.json_fields import Fields, read_object
 from relocbench.instances.instance import Instance
@@ -25,8 +25,6 @@ from relocbench.instances.kernels.ragged import IntArray
 from relocbench.instances.notebook_card import card, percent
 
 FORMAT = "relocbench-library/1"
-# The fields of a certificate. formulations/certificates defines them, which this room does not import.
-CERTIFICATE_FIELDS = ("format", "instance", "home", "claim", "bits", "delay_cap", "cloud_cap", "made", "proof")
 FOLDER = Path(__file__).parent
 # The largest size of an index in bytes; an entry has about 1,000.
 LARGEST_INDEX = 64 << 20
@@ -262,12 +260,7 @@ class Library:
         >>> relocbench.Library().best_home("tiny-scarce-plain-0").tolist()
         [1, 3, 3, 1]
         """
-        path = self.certificate_path(self.entry(name).name)
-        try:
-            home = read_object(path, "relocbench-certificate/1", CERTIFICATE_FIELDS).integers("home")
-            return checked_home(self.read(name), home)
-        except InputError as error:
-            raise error.inside(str(path)) from error
+        return read_homes(self.certificate_path(self.entry(name).name), self.read(name))
 
     def instance_path(self, name: str) -> Path:
         """Return the path of the instance of an entry.

@@ -111,7 +111,7 @@ def _bench(
 ) -> None:
     from relocbench.instances.errors import InputError
     from relocbench.runs.run_store import Store
-    from relocbench.runs.sweep import Task, sweep
+    from relocbench.runs.sweep import Task, announce_out_of_date, sweep
 
     if not instances:
         raise InputError("bench", "expected instance files, --family, or --cross-check")
@@ -119,7 +119,9 @@ def _bench(
         raise InputError("--method", "expected at least one")
     tasks = [Task(instance, selector, seed) for instance in instances for selector in selectors for seed in seeds]
     rows: list[Row] = []
-    running = sweep(tasks, Store(out), limits, jobs=jobs, retry_errors=retry_errors)
+    store = Store(out)
+    announce_out_of_date(tasks, store, limits)
+    running = sweep(tasks, store, limits, jobs=jobs, retry_errors=retry_errors)
     with resumable(out), contextlib.closing(running):
         rows += progress(running, len(tasks), "running")
     order = {task.run(limits): number for number, task in enumerate(tasks)}

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, NoReturn
 
 import typer
 
+from relocbench.commands.options import HOMES
 from relocbench.runs.progress import live_line
 from relocbench.terminal import print_json, print_table
 
@@ -81,7 +82,7 @@ def _show(name: Name, directory: Directory = None, as_json: Json = False) -> Non
 @app.command("improve")
 def _improve(
     name: Name,
-    file: Annotated[Path, typer.Argument(help="Certificate or solution file.")],
+    file: Annotated[Path, typer.Argument(help=f"File with {HOMES}.")],
     by: By = "",
     directory: Directory = None,
     as_json: Json = False,

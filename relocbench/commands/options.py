@@ -20,6 +20,9 @@ FIELD = "Parameters of the family"
 REAL = "Real data"
 SPARK = "Spark"
 
+# What the commands that take homes accept.
+HOMES = "homes: a solution file, a certificate, a JSON list, a CSV file (client,home) or a .npy file"
+
 Family = Annotated[str, typer.Option(help="Family of instances; `relocbench families` lists them.")]
 Sigma = Annotated[
     float | None,

@@ -1,10 +1,9 @@
 """The assignments that a map shows: from solution files, certificates, the library, and methods."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any
 
 from relocbench.formulations.certificates.certificate import Certificate
 from relocbench.formulations.certificates.verification import rounded_down, verify
@@ -15,6 +14,7 @@ from relocbench.instances.kernels.ragged import IntArray
 from relocbench.instances.library.library import Library
 from relocbench.reports.pages.method_style import name_of
 from relocbench.runs.library_updates import read_offer
+from relocbench.runs.selectors import MethodLike
 from relocbench.runs.solve import solve
 
 
@@ -67,7 +67,7 @@ class KnownBound:
 
 
 def from_file(path: Path, instance: Instance) -> tuple[Assignment, KnownBound | None]:
-    """Read a solution or a certificate.
+    """Read homes or a certificate.
 
     Parameters
     ----------
@@ -81,7 +81,7 @@ def from_file(path: Path, instance: Instance) -> tuple[Assignment, KnownBound | 
     Assignment
         The homes.
     KnownBound or None
-        The bound of a certificate, which is verified first; None for a solution or a certificate that proves nothing.
+        The bound of a certificate, which is verified first; None for other homes or if it proves nothing.
 
     Raises
     ------
@@ -90,7 +90,8 @@ def from_file(path: Path, instance: Instance) -> tuple[Assignment, KnownBound | 
     """
     offer = read_offer(path, instance)
     if not isinstance(offer, Certificate):
-        return Assignment(instance, f"{name_of(offer.method)}, seed {offer.seed} ({path.name})", offer.home), None
+        label = f"{name_of(offer.method)}, seed {offer.seed} ({path.name})" if offer.method else path.name
+        return Assignment(instance, label, offer.home), None
     if offer.instance != instance.hash:
         raise InputError(str(path), f"expected a certificate of the instance given, got one of {offer.instance[:16]}…")
     try:
@@ -131,7 +132,7 @@ def from_library(instance: Instance, library: Library | None = None) -> tuple[As
     )
 
 
-def from_method(method: str | Callable[..., Any], instance: Instance, seed: int, time_limit: float) -> Assignment:
+def from_method(method: MethodLike, instance: Instance, seed: int, time_limit: float) -> Assignment:
     """Run a method.
 
     Parameters
@@ -149,7 +150,7 @@ def from_method(method: str | Callable[..., Any], instance: Instance, seed: int,
 
 
 def gather(
-    instance: Instance, files: Sequence[Path], methods: Sequence[str], seed: int, time_limit: float
+    instance: Instance, files: Sequence[Path], methods: Sequence[MethodLike], seed: int, time_limit: float
 ) -> tuple[list[Assignment], KnownBound | None]:
     """Collect the assignments of a map.
 
@@ -158,9 +159,9 @@ def gather(
     instance
         The instance. If the library has it, its best homes come first.
     files
-        Solution files and certificates.
+        Files with homes: solutions, certificates, lists.
     methods
-        Selectors of methods to run. Without any other assignment, ``nearest`` is run.
+        Methods to run. Without any other assignment, ``nearest`` is run.
     seed, time_limit
         For the methods.
 

@@ -1,8 +1,7 @@
 """Maps of assignments for notebooks and programs: one plotly figure with the maps side by side."""
 
-from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy.typing as npt
 
@@ -14,13 +13,15 @@ from relocbench.reports.map.assignments import Assignment, from_file, from_metho
 from relocbench.reports.pages.method_style import name_of
 from relocbench.reports.pages.requirements import require
 from relocbench.runs.certify import Certified
+from relocbench.runs.methods import Selector
+from relocbench.runs.selectors import MethodLike
 from relocbench.runs.solve import Result
 
 if TYPE_CHECKING:
     import plotly.graph_objects as go
 
 # What can be shown: homes, an object that has homes, a file with homes, or a method that finds them.
-Shown = npt.ArrayLike | Result | Certified | Solution | Path | str | Callable[..., Any]
+Shown = npt.ArrayLike | Result | Certified | Solution | Path | MethodLike
 
 # The height in pixels of one map, of two side by side, and of more.
 HEIGHTS = (620, 520, 430)
@@ -70,7 +71,7 @@ def show(instance: Instance, *homes: Shown, seed: int = 0, time_limit: float = 1
 def _assignment(instance: Instance, homes: Shown, number: int, seed: int, time_limit: float) -> Assignment:
     if isinstance(homes, Path):
         return from_file(homes, instance)[0]
-    if isinstance(homes, str) or callable(homes):
+    if isinstance(homes, str | Selector) or callable(homes):
         return from_method(homes, instance, seed, time_limit)
     label = f"homes {number}"
     if isinstance(homes, Result):

@@ -12,7 +12,7 @@ from relocbench.reports.study.subjects import Subject
 from relocbench.runs.methods import Selector
 from relocbench.runs.progress import progress
 from relocbench.runs.run_store import Row, Store
-from relocbench.runs.sweep import Limits, Task, sweep
+from relocbench.runs.sweep import Limits, Task, announce_out_of_date, sweep
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -118,6 +118,7 @@ class _Runner:
     def rows(self, tasks: Sequence[Task], limits: Limits, label: str) -> list[Row]:
         """Run tasks and return their rows in the order of the tasks; ``label`` names the step in the progress line."""
         design, store = self._design, self._store
+        announce_out_of_date(tasks, store, limits)
         if design.session is not None:
             self._run_on_spark(tasks, limits)
             found = {run: row for task in tasks if (row := store.find(run := task.run(limits))) is not None}

@@ -24,7 +24,7 @@ from relocbench.reports.study.excess import (
 from relocbench.reports.study.references import contradictions
 from relocbench.reports.study.runner import Design, run
 from relocbench.reports.study.subjects import Subject, kept, of_family, without_duplicates
-from relocbench.runs.selectors import parse_selectors, require_available
+from relocbench.runs.selectors import MethodLike, as_selectors, require_available
 from relocbench.runs.sweep import Limits
 
 if TYPE_CHECKING:
@@ -229,7 +229,7 @@ class Study:
 
 
 def study(
-    methods: str | Sequence[str],
+    methods: MethodLike | Iterable[MethodLike],
     instances: Iterable[Instance] = (),
     *,
     families: Mapping[str, Sequence[int] | None] | None = None,
@@ -244,7 +244,7 @@ def study(
     Parameters
     ----------
     methods
-        Selectors, as a list or as one text with commas.
+        Selectors or functions, as a list or as one text with commas.
     instances
         The instances. Each is written below ``out``, so that the commands on the page can read it.
     families
@@ -278,7 +278,7 @@ def study(
     <Study 2 runs, 2 methods, 1 instance: study/report.html>
     """
     require()
-    selectors = parse_selectors([methods] if isinstance(methods, str) else methods)
+    selectors = as_selectors(methods)
     require_available(selectors)
     folder = Path(out)
     found = [kept(instance, folder / "instances") for instance in instances]
@@ -287,7 +287,7 @@ def study(
     if not found or not selectors:
         raise InputError("study", "expected at least one instance and one method")
     design = Design(selectors, seeds, Limits(time_limit), reference_time, jobs)
-    return conduct(without_duplicates(found), design, folder, f"relocbench.study({methods!r}, …)")
+    return conduct(without_duplicates(found), design, folder, f"relocbench.study({','.join(map(str, selectors))!r}, …)")
 
 
 def conduct(subjects: Sequence[Subject], design: Design, out: Path, command: str) -> Study:

@@ -141,8 +141,8 @@ class Worker:
             self.close()  # the process is still busy with the run and cannot take another
             raise
 
-    def signature(self, where: str, output: str) -> list[Any]:
-        """Ask the process which arguments a function of other people has.
+    def describe(self, where: str, output: str) -> dict[str, Any]:
+        """Ask the process what a function of other people is.
 
         Parameters
         ----------
@@ -153,8 +153,8 @@ class Worker:
 
         Returns
         -------
-        list
-            The description that :func:`runs.external_methods.describe_function` returns in the process.
+        dict
+            The description that :func:`runs.external_function.describe_function` returns in the process.
 
         Raises
         ------
@@ -174,7 +174,7 @@ class Worker:
                 if record.answer.kind != "refused":
                     problem = f"cannot be imported ({problem})"
                 raise InputError("method", problem)
-            assert isinstance(record.answer, list)
+            assert isinstance(record.answer, dict)
             return record.answer
         finally:
             self.close()
@@ -199,7 +199,7 @@ class Worker:
             if record.invalid is not None:
                 return _Abort("raised", "error", record.invalid)
             if record.answer is not None:
-                fits = isinstance(record.answer, (list if isinstance(job, Question) else Answer) | ReportedFailure)
+                fits = isinstance(record.answer, (dict if isinstance(job, Question) else Answer) | ReportedFailure)
                 return None if fits else _Abort("raised", "error", "sent an answer to another question")
             if lines is None or has_ended(process.id):
                 return None if _receive_answer(process, record) else _Abort("died")

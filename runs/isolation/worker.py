@@ -117,9 +117,9 @@ def _answer(job: Job | Question, reporter: Reporter) -> tuple[str, Any]:
     """Do a job; return the kind and the content of the final message."""
     try:
         if isinstance(job, Question):
-            from relocbench.runs.external_methods import describe_function
+            from relocbench.runs.external_function import describe_function
 
-            return "signature", describe_function(job.where)
+            return "description", describe_function(job.where)
         return "result", _run(job, reporter)
     except BaseException as error:  # every exception must reach the supervisor, SystemExit included
         with contextlib.suppress(BaseException):  # printing calls code of the exception

@@ -6,7 +6,7 @@ import pytest
 
 import relocbench
 from relocbench.instances.evaluation import evaluate
-from relocbench.instances.files.solution_file import read_solution
+from relocbench.instances.files.homes_file import read_solution
 from relocbench.instances.instance_source import read_instance
 from relocbench.instances.library.library import Library
 from relocbench.reports.gate import measurement
