@@ -1,4 +1,4 @@
-"""The error for input that cannot be used, and helpers for its messages."""
+"""The error for input that cannot be used, and helpers for messages."""
 
 import os
 import reprlib
@@ -97,6 +97,26 @@ def reason(error: Exception) -> str:
     """
     code = error.errno if isinstance(error, OSError) else None
     return _cut(" ".join((os.strerror(code) if code else str(error)).split()), 120)
+
+
+def plural(count: int, noun: str, plural_noun: str = "") -> str:
+    """Return a count with its noun, such as ``1 run`` or ``2 runs``.
+
+    Parameters
+    ----------
+    count
+        The number.
+    noun
+        The noun for one thing.
+    plural_noun
+        The noun for several things; by default the noun with an s.
+
+    Returns
+    -------
+    str
+        The text.
+    """
+    return f"{count:,} {noun if count == 1 else plural_noun or noun + 's'}"
 
 
 def _cut(text: str, limit: int) -> str:

@@ -59,3 +59,26 @@ class Solution:
             "bound": f"{self.bound:.8g}" if math.isfinite(self.bound) else None,
         }
         return card("Solution", values | facts)
+
+
+def report(on_progress: Progress | None, home: IntArray, point: tuple[float, float, float]) -> None:
+    """Report progress to a callback.
+
+    A callback with a method ``keep`` also receives the homes. A supervising process uses it to save the incumbent in
+    case this process is killed before it returns.
+
+    Parameters
+    ----------
+    on_progress
+        The callback; None reports nothing.
+    home
+        The homes of the incumbent.
+    point
+        The seconds since the start, the cost of the incumbent and the lower bound.
+    """
+    if on_progress is None:
+        return
+    keep = getattr(on_progress, "keep", None)
+    if keep is not None:
+        keep(home)
+    on_progress(*point)

@@ -32,6 +32,7 @@ COMMANDS = (
     "paper",
     "check",
     "show",
+    "index",
     "families",
     "methods",
     "info",

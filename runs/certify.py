@@ -28,7 +28,6 @@ from relocbench.formulations.certificates.exact_bound import DualBound
 from relocbench.formulations.certificates.integer_problem import IntegerProblem, check_size
 from relocbench.formulations.certificates.region import root_region
 from relocbench.formulations.certificates.verification import Verdict, rounded_down, verify
-from relocbench.formulations.incumbent import report
 from relocbench.formulations.local_search import descend
 from relocbench.heuristics.anneal import ROUND_PER_CLIENT, anneal_among
 from relocbench.instances.errors import InputError
@@ -37,7 +36,7 @@ from relocbench.instances.instance import Instance
 from relocbench.instances.kernels.ragged import FloatArray, IntArray
 from relocbench.instances.nearest_server import nearest_server
 from relocbench.instances.notebook_card import card, counted, percent
-from relocbench.instances.solution import Progress, Solution
+from relocbench.instances.solution import Progress, Solution, report
 from relocbench.runs.certify_params import PARAMS
 from relocbench.runs.solve import warm_up
 

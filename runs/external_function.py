@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any, Literal, Union, cast, get_args, get_origin
 
 import numpy as np
+import numpy.typing as npt
 
 from relocbench.instances.errors import InputError, reason, shown
 from relocbench.instances.evaluation import checked_home
@@ -373,6 +374,8 @@ def returning_solution(function: Callable[..., Any]) -> Solve:
 
     @functools.wraps(function)
     def solve(instance: Instance, **arguments: Any) -> Solution:
+        if _requires_progress(function):
+            arguments.setdefault("on_progress", _Silent())
         answer = function(instance, **arguments)
         if isinstance(answer, Solution):
             return dataclasses.replace(answer, home=checked_home(instance, answer.home))
@@ -383,6 +386,22 @@ def returning_solution(function: Callable[..., Any]) -> Solve:
     return solve
 
 
+class _Silent:
+    """A listener to progress for the warm-up, in which nobody listens but the function must get the argument."""
+
+    def __call__(self, seconds: float, incumbent: float, bound: float) -> None:
+        pass
+
+    def keep(self, home: npt.ArrayLike) -> None:
+        pass
+
+
+def _requires_progress(function: Callable[..., Any]) -> bool:
+    """Return whether a function has the argument ``on_progress`` without a default."""
+    spec = inspect.signature(function).parameters.get("on_progress")
+    return spec is not None and spec.default is spec.empty
+
+
 def _annotated_arguments(function: Callable[..., Any]) -> dict[str, inspect.Parameter]:
     """Return the named arguments of a function; one without a usable annotation gets the type of its default."""
     try:
@@ -390,7 +409,8 @@ def _annotated_arguments(function: Callable[..., Any]) -> dict[str, inspect.Para
     except (NameError, SyntaxError):  # an annotation that cannot be evaluated
         signature = inspect.signature(function)
     try:
-        signature.bind(None, seed=0, time_limit=1.0)
+        progress = {"on_progress": None} if _requires_progress(function) else {}
+        signature.bind(None, seed=0, time_limit=1.0, **progress)
     except TypeError as error:
         raise InputError("method", f"expected {FORM}, got another signature ({error})") from error
     arguments = {}

@@ -24,7 +24,7 @@ from relocbench.instances.notebook_card import card, percent
 from relocbench.instances.solution import Progress, Solution
 from relocbench.runs.isolation.supervisor import MEMORY_LIMIT, Worker
 from relocbench.runs.methods import Selector
-from relocbench.runs.outcome import Outcome
+from relocbench.runs.outcome import INTERRUPTED, Outcome, Point
 from relocbench.runs.run_error import RunError
 from relocbench.runs.selectors import MethodLike, StartLike, as_selector, require_available, with_start
 from relocbench.runs.start_homes import StartHomes
@@ -180,6 +180,7 @@ def solve(
     start: StartLike | None = None,
     on_progress: Progress | None = None,
     log: Path | None = None,
+    keep_incumbent: bool = False,
 ) -> Result:
     """Find a home for every client with a method.
 
@@ -206,6 +207,9 @@ def solve(
         Called with (seconds, incumbent, bound) whenever a method that searches improves one of the two.
     log
         File for everything that an isolated method prints.
+    keep_incumbent
+        Whether an interrupt (Ctrl-C) ends the run and returns the best homes that the method has reported, with
+        ``stopped`` set to ``interrupted``. Otherwise, or without any homes, KeyboardInterrupt is raised as usual.
 
     Returns
     -------
@@ -231,7 +235,7 @@ def solve(
     """
     selector = with_start(as_selector(method), start)
     if not selector.is_isolated:
-        return solve_here(instance, selector, seed=seed, time_limit=time_limit, on_progress=on_progress)
+        return _solve_here_until_interrupted(instance, selector, seed, time_limit, on_progress, keep_incumbent)
     require_available([selector])
     outcome = run_isolated(
         instance,
@@ -241,6 +245,7 @@ def solve(
         memory_limit=memory_limit,
         log=log,
         on_progress=on_progress,
+        keep_incumbent=keep_incumbent,
     )
     if outcome.failure == "refused":
         raise InputError("", outcome.error or "")
@@ -260,6 +265,7 @@ def run_isolated(
     log: Path | None = None,
     on_progress: Progress | None = None,
     stop: threading.Event | None = None,
+    keep_incumbent: bool = False,
 ) -> Outcome:
     """Run a method in a new process.
 
@@ -273,6 +279,9 @@ def run_isolated(
         File for the solver's log and everything else that the process prints. Without it the solver prints no log.
     stop
         When it is set, the process is killed and KeyboardInterrupt is raised.
+    keep_incumbent
+        Whether an interrupt, once the method has reported homes, gives an outcome with these homes and the error
+        ``interrupted`` instead of KeyboardInterrupt.
 
     Returns
     -------
@@ -284,11 +293,63 @@ def run_isolated(
     InputError
         If there is no such method, or the log cannot be written.
     KeyboardInterrupt
-        If ``stop`` was set.
+        If ``stop`` was set, or the user interrupts the run.
     """
     selector = as_selector(method)
     with Worker(threads=selector.threads, memory_limit=memory_limit, stop=stop) as worker:
-        return worker.run(instance, selector, seed=seed, time_limit=time_limit, log=log, on_progress=on_progress)
+        return worker.run(
+            instance,
+            selector,
+            seed=seed,
+            time_limit=time_limit,
+            log=log,
+            on_progress=on_progress,
+            keep_incumbent=keep_incumbent,
+        )
+
+
+class _Recorder:
+    """The progress of a run in this process: the homes that the method has passed to ``keep``, and the trace."""
+
+    def __init__(self, on_progress: Progress | None) -> None:
+        self._on_progress = on_progress
+        self.home: IntArray | None = None
+        self.trace: list[Point] = []
+        self.begin = 0.0
+
+    def keep(self, home: IntArray) -> None:
+        self.home = home
+
+    def __call__(self, seconds: float, incumbent: float, bound: float) -> None:
+        self.trace.append((seconds, incumbent, bound))
+        if self._on_progress is not None:
+            self._on_progress(seconds, incumbent, bound)
+
+    def start_clock(self) -> None:
+        self.begin = time.perf_counter()
+
+
+def _solve_here_until_interrupted(
+    instance: Instance,
+    selector: Selector,
+    seed: int,
+    time_limit: float,
+    on_progress: Progress | None,
+    keep_incumbent: bool,
+) -> Result:
+    if not keep_incumbent:
+        return solve_here(instance, selector, seed=seed, time_limit=time_limit, on_progress=on_progress)
+    kept = _Recorder(on_progress)
+    try:
+        return solve_here(
+            instance, selector, seed=seed, time_limit=time_limit, on_progress=kept, on_ready=kept.start_clock
+        )
+    except KeyboardInterrupt:
+        if kept.home is None:
+            raise
+        solution = Solution(kept.home.copy(), trace=tuple(kept.trace))
+        seconds = time.perf_counter() - kept.begin
+        return Result(instance, selector, seed, solution, evaluate(instance, kept.home), seconds, INTERRUPTED)
 
 
 def solve_here(

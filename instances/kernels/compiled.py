@@ -7,11 +7,16 @@ from pathlib import Path
 from typing import TypeVar, cast
 
 import numba
+from numba.core.event import Event, Listener, register
 
+from relocbench.instances.kernels import compile_notice
 from relocbench.instances.kernels.cache_folder import cache_folder
 from relocbench.instances.kernels.imported_files import content_hash, imported_files
 
 Kernel = TypeVar("Kernel", bound=Callable[..., object])
+
+# The kernels of this project that have been loaded.
+_kernels: set[object] = set()
 
 
 def compiled(function: Kernel) -> Kernel:
@@ -32,7 +37,24 @@ def compiled(function: Kernel) -> Kernel:
         The compiled function.
     """
     numba.config.CACHE_DIR = str(_cache_folder(Path(function.__code__.co_filename)))  # type: ignore[attr-defined]
-    return cast(Kernel, numba.njit(cache=True, nogil=True, error_model="numpy")(function))
+    kernel = numba.njit(cache=True, nogil=True, error_model="numpy")(function)
+    _kernels.add(kernel)
+    return cast(Kernel, kernel)
+
+
+class _Announcer(Listener):
+    """Announces that a kernel is compiled. numba tells it only if the cache on disk does not have the kernel."""
+
+    def on_start(self, event: Event) -> None:
+        # Code of other people may compile functions of its own.
+        if event.data["dispatcher"] in _kernels:
+            compile_notice.on_compilation()
+
+    def on_end(self, event: Event) -> None:
+        pass
+
+
+register("numba:compile", _Announcer())  # type: ignore[no-untyped-call]
 
 
 @functools.cache

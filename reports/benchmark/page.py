@@ -43,17 +43,18 @@ def page_of(
     Page
         The page.
     """
-    page = Page("Solver benchmark", _lead(results))
+    page = Page("Solver benchmark", _lead(results), kind="benchmark")
+    page.describe(instances=len({run.row.hash for run in results.runs}), methods=results.methods)
     _add_wrong_answers(page, results)
     _add_numbers(page, results)
     problem = f", and a problem is an instance with one of {results.seeds} seeds" if results.seeds > 1 else ""
     page.section("Methods", f"Every method has {results.time_limit:g} s for each problem{problem}. {note}")
-    page.table(tables.summary(results))
     page.figure(
         plots.outcomes(results.runs, results.methods),
         "How the runs ended. The green part shows the proofs of optimality. A refusal means that a method does not "
         "accept the instance. Limits, refusals, errors and wrong answers are counted separately.",
     )
+    page.table(tables.summary(results))
     if results.provers:
         _add_proofs(page, results)
     _add_excess(page, results)

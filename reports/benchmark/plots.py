@@ -17,7 +17,7 @@ from relocbench.reports.benchmark.measures import (
     trajectory,
 )
 from relocbench.reports.benchmark.rerun_command import command_of
-from relocbench.reports.pages.figures import figure, line, points
+from relocbench.reports.pages.figures import at_least, count_axis, figure, line, log_axis, points
 from relocbench.reports.pages.method_style import REFERENCE, Style, name_of
 
 OUTCOME_NAMES = {
@@ -36,6 +36,8 @@ OUTCOME_COLOURS = dict(
 
 # The axis of root gaps has at least this range, because the tick labels of smaller numbers would all be 0 %.
 LEAST_ROOT_RANGE = 1e-3
+# A smaller root gap is a rounding error of the root bound, and is drawn as 0.
+NOISE = 1e-9
 # A logarithmic axis shows every smaller excess, 0 included, at this value.
 LEAST_EXCESS = 1e-4
 
@@ -62,12 +64,11 @@ def time_profile(runs: Sequence[AssessedRun], methods: Sequence[str], styles: St
     plot = figure(
         x="times the fastest proof",
         y="share of problems proved",
-        xaxis_type="log",
-        xaxis_dtick=1,
         yaxis_tickformat=".0%",
     )
     curves = performance_profile(runs, methods)
     _profile(plot, curves, styles, 1.0, 10.0)
+    plot.update_xaxes(log_axis(x for trace in plot.data for x in trace.x))
     return plot
 
 
@@ -91,20 +92,15 @@ def excess_curves(runs: Sequence[AssessedRun], methods: Sequence[str], styles: S
     plot = figure(
         x="largest excess over the best known objective",
         y="share of problems",
-        xaxis_type="log",
-        xaxis_dtick=1,
-        xaxis_tickformat="~%",
         yaxis_tickformat=".0%",
     )
-    curves = {
-        method: ([max(x, LEAST_EXCESS) for x in xs], ys) for method, (xs, ys) in excess_profile(runs, methods).items()
-    }
-    _profile(plot, curves, styles, LEAST_EXCESS, 0.01)
+    _profile(plot, excess_profile(runs, methods), styles, LEAST_EXCESS, 0.01)
+    plot.update_xaxes(log_axis((x for trace in plot.data for x in trace.x), percent=True, floor=LEAST_EXCESS))
     return plot
 
 
 def _profile(plot: go.Figure, curves: Mapping[str, Curve], styles: Styles, start: float, least: float) -> None:
-    """Add step functions, extended to the right end of the plot."""
+    """Add step functions of at least ``start``, extended to the right end of the plot."""
     end = max([least, *(x for xs, _ in curves.values() for x in xs)]) * 1.08
     for method, (xs, ys) in curves.items():
         last = ys[-1] if ys else 0.0
@@ -112,10 +108,11 @@ def _profile(plot: go.Figure, curves: Mapping[str, Curve], styles: Styles, start
             line(
                 name_of(method),
                 styles[method],
-                x=[start, *xs, end],
+                x=[start, *at_least(start, xs), end],
                 y=[0.0, *ys, last],
                 mode="lines",
                 line_shape="hv",
+                meta={"x": [min([start, *xs]), *xs, end]},
                 hovertemplate=f"{name_of(method)}: %{{y:.0%}} at %{{x:.3g}}<extra></extra>",
             )
         )
@@ -141,13 +138,7 @@ def cactus(runs: Sequence[AssessedRun], methods: Sequence[str], styles: Styles, 
     go.Figure
         The plot.
     """
-    plot = figure(
-        x="problems proved",
-        y="seconds to the proof",
-        yaxis_type="log",
-        yaxis_dtick=1,
-        xaxis_rangemode="tozero",
-    )
+    plot = figure(x="problems proved", y="seconds to the proof")
     for method in methods:
         own = sorted(
             (run for run in runs if run.row.selector == method and run.proved), key=lambda run: run.row.seconds
@@ -155,16 +146,13 @@ def cactus(runs: Sequence[AssessedRun], methods: Sequence[str], styles: Styles, 
         data = points(
             [f"{name_of(method)}\n{run.row.instance}: {run.row.seconds:.3g} s" for run in own],
             list(map(command_of, own)),
+            columns={"instance": [run.row.instance for run in own], "seed": [run.row.seed for run in own]},
+            y=[run.row.seconds for run in own],
         )
-        plot.add_trace(
-            line(
-                name_of(method),
-                styles[method],
-                x=list(range(1, len(own) + 1)),
-                y=[max(run.row.seconds, SHORTEST) for run in own],
-                **data,
-            )
-        )
+        seconds = at_least(SHORTEST, (run.row.seconds for run in own))
+        plot.add_trace(line(name_of(method), styles[method], x=list(range(1, len(own) + 1)), y=seconds, **data))
+    plot.update_xaxes(count_axis(max((len(trace.x) for trace in plot.data), default=1)))
+    plot.update_yaxes(log_axis(y for trace in plot.data for y in (*trace.y, max(limit, SHORTEST))))
     if limit > SHORTEST:
         plot.add_hline(y=limit, line={"color": REFERENCE, "dash": "dot", "width": 1.5})
     return plot
@@ -192,8 +180,6 @@ def gaps_over_time(runs: Sequence[AssessedRun], methods: Sequence[str], styles: 
     plot = figure(
         x="seconds",
         y="mean primal–dual gap",
-        xaxis_type="log",
-        xaxis_dtick=1,
         yaxis_tickformat=".0%",
         yaxis_range=[-0.02, 1.04],
     )
@@ -203,6 +189,7 @@ def gaps_over_time(runs: Sequence[AssessedRun], methods: Sequence[str], styles: 
         plot.add_trace(
             line(name_of(method), styles[method], x=seconds, y=gaps, mode="lines", line_shape="hv", hovertemplate=hover)
         )
+    plot.update_xaxes(log_axis(x for trace in plot.data for x in trace.x))
     return plot
 
 
@@ -222,7 +209,7 @@ def one_problem(runs: Sequence[AssessedRun], styles: Styles) -> go.Figure:
         The plot.
     """
     limit, best = runs[0].row.time_limit, runs[0].best
-    plot = figure(x="seconds", y="ΣD, ms", height=340, xaxis_type="log", xaxis_dtick=1)
+    plot = figure(x="seconds", y="ΣD, ms", height=340)
     firsts: list[float] = []
     lasts: list[float] = []
     for run in runs:
@@ -250,6 +237,7 @@ def one_problem(runs: Sequence[AssessedRun], styles: Styles) -> go.Figure:
                     line_shape="hv",
                     line=stroke,
                     showlegend=label == "incumbent",
+                    meta={"columns": {"line": [label] * len(steps)}},
                     hovertemplate=f"{name}, {label}: %{{y:.6g}} after %{{x:.3g}} s<extra></extra>",
                 )
             )
@@ -262,7 +250,8 @@ def one_problem(runs: Sequence[AssessedRun], styles: Styles) -> go.Figure:
         high = max(*ends, min(1.6 * best, max(firsts, default=best)))
         room = 0.06 * max(high - low, 0.01 * best)
         plot.update_layout(yaxis_range=[low - room, high + room])
-    plot.update_layout(xaxis_range=[math.log10(SHORTEST), math.log10(max(limit, 2 * SHORTEST))])
+    longest = max(limit, 2 * SHORTEST)
+    plot.update_xaxes(log_axis([SHORTEST, longest]), range=[math.log10(SHORTEST), math.log10(longest)])
     return plot
 
 
@@ -290,8 +279,11 @@ def outcomes(runs: Sequence[AssessedRun], methods: Sequence[str]) -> go.Figure:
         yaxis_autorange="reversed",
         yaxis_showgrid=False,
         legend_traceorder="normal",
+        # By default plotly omits the legend of a single trace.
+        showlegend=True,
     )
     found = [outcome_counts([run for run in runs if run.row.selector == method]) for method in methods]
+    plot.update_xaxes(count_axis(max((sum(one.values()) for one in found), default=1)))
     for outcome in OUTCOMES:
         numbers = [one.get(outcome, 0) for one in found]
         if any(numbers):
@@ -307,6 +299,7 @@ def outcomes(runs: Sequence[AssessedRun], methods: Sequence[str]) -> go.Figure:
                     textangle=0,
                     insidetextfont={"color": "#ffffff"},
                     marker={"color": OUTCOME_COLOURS[outcome]},
+                    meta={"methods": names},
                     hovertemplate=f"%{{y}}: %{{x}} {OUTCOME_NAMES[outcome]}<extra></extra>",
                 )
             )
@@ -330,27 +323,30 @@ def root_gaps(runs: Sequence[AssessedRun], methods: Sequence[str], styles: Style
     go.Figure
         The plot.
     """
-    found = [run.root_gap for run in runs if run.root_gap is not None and math.isfinite(run.root_gap)]
-    largest = max([LEAST_ROOT_RANGE, *found])
     plot = figure(
         x="gap between the best known objective and the root bound",
         y="",
         height=110 + 40 * len(methods),
         xaxis_tickformat="~%",
+        xaxis_rangemode="tozero",
         yaxis_autorange="reversed",
-        xaxis_range=[-0.02 * largest, 1.05 * largest],
         showlegend=False,
     )
+    largest = 0.0
     for method in methods:
-        own = [run for run in runs if run.row.selector == method and run.root_gap is not None]
+        own = [(run, run.root_gap) for run in runs if run.row.selector == method and run.root_gap is not None]
         data = points(
-            [f"{name_of(method)}\n{run.row.instance}: {run.root_gap:.2%}" for run in own], list(map(command_of, own))
+            [f"{name_of(method)}\n{run.row.instance}: {gap:.2%}" for run, gap in own],
+            [command_of(run) for run, _ in own],
+            columns={"instance": [run.row.instance for run, _ in own], "seed": [run.row.seed for run, _ in own]},
         )
+        gaps = [0.0 if abs(gap) < NOISE else gap for _, gap in own]
+        largest = max([largest, *filter(math.isfinite, gaps)])
         plot.add_trace(
             go.Box(
                 orientation="h",
                 name=name_of(method),
-                x=[run.root_gap for run in own],
+                x=gaps,
                 boxpoints="all",
                 jitter=0.5,
                 pointpos=0,
@@ -361,4 +357,6 @@ def root_gaps(runs: Sequence[AssessedRun], methods: Sequence[str], styles: Style
                 **data,
             )
         )
+    if largest < LEAST_ROOT_RANGE:
+        plot.update_xaxes(range=[-0.02 * LEAST_ROOT_RANGE, 1.05 * LEAST_ROOT_RANGE])
     return plot

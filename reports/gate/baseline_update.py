@@ -16,6 +16,7 @@ from relocbench.reports.gate.verdict import Change
 from relocbench.runs.isolation.supervisor import MEMORY_LIMIT
 from relocbench.runs.methods import Selector
 from relocbench.runs.selectors import MethodLike, as_selector, as_selectors
+from relocbench.runs.sweep import EarlyStop
 
 # The conditions of a new record: seeds, and the time limit of each run in seconds.
 SEEDS = (0, 1, 2, 3, 4)
@@ -40,6 +41,8 @@ class RenewedRecord:
         The comparison on the instances and seeds that both have.
     failed
         The runs without a valid assignment.
+    stopped
+        Why the other runs of the method were not made; None if all were made.
     """
 
     record: Record
@@ -49,6 +52,7 @@ class RenewedRecord:
     findings: tuple[Finding, ...]
     changes: tuple[Change, ...]
     failed: tuple[FailedRun, ...]
+    stopped: EarlyStop | None = None
 
 
 @dataclass(frozen=True)
@@ -193,6 +197,7 @@ def _renewed_record(conditions: Record, measured: MethodRuns, before: Record | N
         findings=tuple(findings),
         changes=tuple(changes_of(record.method, findings, pairs, library)),
         failed=measured.failed,
+        stopped=measured.stopped,
     )
 
 

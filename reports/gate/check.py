@@ -2,6 +2,7 @@
 
 import fnmatch
 import math
+import time
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -133,6 +134,7 @@ def check(
         findings=tuple(findings),
         changes=tuple(change for name, found in pairs.items() for change in changes_of(name, findings, found, opened)),
         failed=tuple(run for found in measured for run in found.failed),
+        stopped=tuple(found.stopped for found in measured if found.stopped is not None),
         smallest=tuple(smallest),
         notes=tuple(notes),
     )
@@ -257,16 +259,20 @@ def _smallest(
     kinds: dict[str, FailedRun] = {}
     for run in sorted(measured.failed, key=lambda run: case.instances[run.instance].n_clients):
         kinds.setdefault(run.kind, run)
-    for kind, run in kinds.items():
-        found = smallest_failure(case.selector, case.instances[run.instance], run.seed, kind, limits, seconds)
+    for run in kinds.values():
+        [row] = [row for row in measured.rows[run.instance] if row.seed == run.seed]
+        found = smallest_failure(case.selector, case.instances[run.instance], row, limits, seconds)
         if found is not None:
             yield run.instance, found
+    deadline = time.perf_counter() + seconds
     for name in _suspects(case, worse, pairs, rule)[:MOST_TRIALS]:
         home, seed = case.record.lines[name].home, case.record.seeds[0]
         instance = case.instances[name]
-        found = smallest_regression(case.selector, instance, home, seed, rule.effect, limits, seconds)
+        left = deadline - time.perf_counter()
+        found = smallest_regression(case.selector, instance, home, seed, rule.effect, limits, left)
         if found is not None:
             yield name, found
+        if found is not None or time.perf_counter() > deadline:
             return
 
 

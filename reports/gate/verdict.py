@@ -4,10 +4,12 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from relocbench.instances.errors import plural
 from relocbench.instances.gap import excess
 from relocbench.instances.notebook_card import card, counted
 from relocbench.reports.gate.comparison import Finding, Rule
 from relocbench.reports.gate.measurement import FailedRun
+from relocbench.runs.sweep import EarlyStop
 
 # The text names at most this many instances; the JSON has all.
 MOST_LINES = 20
@@ -117,6 +119,8 @@ class Verdict:
         The change on every instance, method by method.
     failed
         The runs that gave no valid assignment.
+    stopped
+        The methods whose other runs were not made, because their first runs failed.
     smallest
         The smallest instances that show failures.
     notes
@@ -136,6 +140,7 @@ class Verdict:
     findings: tuple[Finding, ...]
     changes: tuple[Change, ...]
     failed: tuple[FailedRun, ...]
+    stopped: tuple[EarlyStop, ...] = ()
     smallest: tuple[WrittenInstance, ...] = ()
     notes: tuple[str, ...] = ()
 
@@ -205,7 +210,7 @@ class Verdict:
             lines += self._subject_lines(subject)
         for written in self.smallest:
             baseline = f"; homes of the baseline: {written.before}" if written.before else ""
-            size = f"{written.clients} clients, {written.servers} servers"
+            size = f"{plural(written.clients, 'client')}, {plural(written.servers, 'server')}"
             lines.append(f"smallest instance ({size}, from {written.instance}): {written.file}{baseline}")
             lines.append(f"  {written.method}: {written.says}")
         lines.append("passed" if self.passed else "FAILED")
@@ -221,9 +226,10 @@ class Verdict:
         other = f" ({subject.against})" if subject.against != subject.method else ""
         lines = [
             f"{subject.method}: {'FAILED' if bad else 'ok'}, against {self.baseline}{other}, "
-            f"{subject.instances} instances, {subject.seeds} seeds",
-            f"  {change_counts(changes)}",
+            f"{plural(subject.instances, 'instance')}, {plural(subject.seeds, 'seed')}",
         ]
+        stopped = [stop for stop in self.stopped if stop.method == subject.method]
+        lines += [f"  {stop}" for stop in stopped] or [f"  {change_counts(changes)}"]
         if any(change.change for change in changes):
             lines += finding_lines([*broad, *single])
         lines += failed_lines(failed)
@@ -248,7 +254,7 @@ def change_counts(changes: Sequence[Change]) -> str:
         One line.
     """
     up, down = sum(change.change > 0 for change in changes), sum(change.change < 0 for change in changes)
-    return f"{up} instances cost more, {down} less, {len(changes) - up - down} the same"
+    return f"{plural(up, 'instance')} cost more, {down} less, {len(changes) - up - down} the same"
 
 
 def finding_lines(findings: Sequence[Finding]) -> list[str]:
@@ -302,15 +308,15 @@ def failed_lines(failed: Sequence[FailedRun]) -> list[str]:
     for run in failed:
         seeds.setdefault((run.instance, run.error), []).append(run.seed)
     named = [f"    {name}, seed {','.join(map(str, part))}: {error}" for (name, error), part in seeds.items()]
-    return [f"  {len(failed)} runs without a valid assignment:", *named[:MOST_LINES], *_rest(len(named))]
+    return [f"  {plural(len(failed), 'run')} without a valid assignment:", *named[:MOST_LINES], *_rest(len(named))]
 
 
 def _finding_cells(finding: Finding) -> list[str]:
-    unit = "seeds" if finding.scope == "instance" else "instances"
+    unit = "seed" if finding.scope == "instance" else "instance"
     p = "not tested" if finding.change else ""
     if finding.p is not None:
         p = f"p = {finding.p:.2g}" if finding.p > 1e-12 else "p < 1e-12"
-    return [finding.name, f"{finding.size} {unit}", f"{finding.change:+.2%}", p, "WORSE" if finding.worse else ""]
+    return [finding.name, plural(finding.size, unit), f"{finding.change:+.2%}", p, "WORSE" if finding.worse else ""]
 
 
 def _change_cells(change: Change) -> list[str]:

@@ -1,6 +1,5 @@
-"""An assignment on a map: clients coloured by home, servers with bars for their loads and with θ."""
+"""An assignment on a map: clients coloured by home, θ of overloaded servers, and bars of the loads below the map."""
 
-import colorsys
 from typing import Any
 
 import numpy as np
@@ -9,8 +8,9 @@ import plotly.graph_objects as go
 from relocbench.instances.evaluation import use
 from relocbench.instances.kernels.ragged import FloatArray
 from relocbench.reports.map.assignments import Assignment
+from relocbench.reports.map.colours import server_colours
 from relocbench.reports.pages.figures import figure, points
-from relocbench.reports.pages.method_style import BAD, REFERENCE, faded
+from relocbench.reports.pages.method_style import BAD, REFERENCE
 
 # The colours of the load bars.
 STORAGE = "#3b8bd0"
@@ -18,9 +18,11 @@ COMPUTE = "#e08e1b"
 # With more clients, a sample of this size is drawn: more points overlap, and the browser becomes slow.
 MOST_CLIENTS = 5000
 # The longest bar, as a share of the capacity. The hover text has the exact load.
-LONGEST_BAR = 1.8
-# Steps of the golden ratio give neighbouring servers clearly different hues.
-GOLDEN = 0.61803398875
+LONGEST_BAR = 2.0
+# The shares of the height below the map: of the bars, and of the labels between the two.
+BARS, LABELS = 0.15, 0.14
+# With more servers, their numbers would overlap.
+MOST_NUMBERED = 60
 # The name of the trace in which ``links.js`` draws.
 LINKS = "links"
 
@@ -44,16 +46,19 @@ def draw_map(assignment: Assignment, *, height: int = 640) -> go.Figure:
     instance = assignment.instance
     plot = figure(x="km", y="km", height=height, xaxis_constrain="domain", yaxis_constrain="domain")
     plot.update_layout(yaxis_scaleanchor="x", yaxis_scaleratio=1, hoverdistance=12)
+    plot.update_layout(yaxis_domain=[BARS + LABELS, 1.0], xaxis_title_standoff=2)
     drawn = drawn_clients(assignment)
-    _home_lines(plot, assignment, drawn)
+    colours = server_colours(instance)
+    _home_lines(plot, assignment, drawn, colours)
     links = len(plot.data)
     plot.add_trace(
         go.Scatter(
             x=[], y=[], mode="lines", name=LINKS, showlegend=False, hoverinfo="skip", line={"width": 1, "color": BAD}
         )
     )
-    _clients(plot, assignment, drawn)
-    _servers(plot, assignment)
+    _clients(plot, assignment, drawn, colours)
+    _servers(plot, assignment, colours)
+    _bars(plot, assignment)
     if len(drawn) == instance.n_clients:
         plot.update_layout(meta=_links(assignment, links))
     return plot
@@ -76,48 +81,32 @@ def drawn_clients(assignment: Assignment) -> np.ndarray[Any, np.dtype[np.int64]]
     return np.unique(np.linspace(0, count - 1, min(count, MOST_CLIENTS)).round().astype(np.int64))
 
 
-def home_colours(servers: int) -> list[str]:
-    """Return one colour per server.
-
-    Parameters
-    ----------
-    servers
-        The number of servers.
-
-    Returns
-    -------
-    list of str
-        Colours as ``#rrggbb``; those of consecutive servers differ clearly.
-    """
-    colours = []
-    for server in range(servers):
-        lightness, saturation = (0.52, 0.62) if server % 2 else (0.6, 0.5)
-        parts = colorsys.hls_to_rgb((0.55 + server * GOLDEN) % 1.0, lightness, saturation)
-        colours.append("#" + "".join(f"{round(255 * part):02x}" for part in parts))
-    return colours
-
-
-def _home_lines(plot: go.Figure, assignment: Assignment, drawn: Any) -> None:
-    """Add a thin line from each client to its home."""
-    instance, home = assignment.instance, assignment.home[drawn]
-    x, y = np.full(3 * len(drawn), np.nan), np.full(3 * len(drawn), np.nan)
-    x[0::3], y[0::3] = instance.client_x[drawn], instance.client_y[drawn]
-    x[1::3], y[1::3] = instance.server_x[home], instance.server_y[home]
-    plot.add_trace(
-        go.Scatter(
-            x=_with_breaks(x),
-            y=_with_breaks(y),
-            mode="lines",
-            line={"width": 0.6, "color": faded(REFERENCE, 0.45)},
-            hoverinfo="skip",
-            name="to its home",
+def _home_lines(plot: go.Figure, assignment: Assignment, drawn: Any, colours: list[str]) -> None:
+    """Add a thin line from each client to its home, in the colour of the home."""
+    instance = assignment.instance
+    name = "to its home"
+    for server in np.unique(assignment.home[drawn]).tolist():
+        own = drawn[assignment.home[drawn] == server]
+        x, y = np.full(3 * len(own), np.nan), np.full(3 * len(own), np.nan)
+        x[0::3], y[0::3] = instance.client_x[own], instance.client_y[own]
+        x[1::3], y[1::3] = instance.server_x[server], instance.server_y[server]
+        plot.add_trace(
+            go.Scatter(
+                x=_with_breaks(x),
+                y=_with_breaks(y),
+                mode="lines",
+                line={"width": 0.8, "color": colours[server]},
+                opacity=0.55,
+                hoverinfo="skip",
+                name=name,
+                legendgroup=name,
+                showlegend=all(trace.name != name for trace in plot.data),
+            )
         )
-    )
 
 
-def _clients(plot: go.Figure, assignment: Assignment, drawn: Any) -> None:
+def _clients(plot: go.Figure, assignment: Assignment, drawn: Any, colours: list[str]) -> None:
     instance, home = assignment.instance, assignment.home
-    colours = home_colours(instance.n_servers)
     delay = instance.client_delay(drawn, home[drawn])
     texts = []
     for client, dh in zip(drawn.tolist(), delay.tolist(), strict=True):
@@ -125,7 +114,7 @@ def _clients(plot: go.Figure, assignment: Assignment, drawn: Any) -> None:
         listed = ", ".join(map(str, topics[:12])) + (" …" if len(topics) > 12 else "")
         word = "topic" if len(topics) == 1 else "topics"
         texts.append(f"client {client}: home is server {home[client]}, {dh:.3g} ms away\n{word} {listed}")
-    arguments = points(texts)
+    arguments = points(texts, columns={"client": drawn.tolist(), "home": home[drawn].tolist()})
     arguments["customdata"] = [
         [*data, client] for data, client in zip(arguments["customdata"], drawn.tolist(), strict=True)
     ]
@@ -145,89 +134,86 @@ def _clients(plot: go.Figure, assignment: Assignment, drawn: Any) -> None:
     )
 
 
-def _servers(plot: go.Figure, assignment: Assignment) -> None:
+def _servers(plot: go.Figure, assignment: Assignment, colours: list[str]) -> None:
     instance, cost = assignment.instance, assignment.cost
-    storage, compute = (
-        use(cost.storage_load, instance.storage_capacity),
-        use(cost.compute_load, instance.compute_capacity),
-    )
-    tall, wide = _bar_size(assignment)
-    x, y = instance.server_x, instance.server_y
-    full = np.ones(instance.n_servers)
-    bars = (
-        ("capacity", faded(REFERENCE, 0.4), x - wide, 2 * wide, 0 * full, full),
-        ("storage in use", STORAGE, x - wide, 0.92 * wide, 0 * full, np.minimum(storage, 1)),
-        ("compute in use", COMPUTE, x + 0.08 * wide, 0.92 * wide, 0 * full, np.minimum(compute, 1)),
-        ("over capacity", BAD, x - wide, 0.92 * wide, full, np.clip(storage, 1, LONGEST_BAR)),
-        ("over capacity", BAD, x + 0.08 * wide, 0.92 * wide, full, np.clip(compute, 1, LONGEST_BAR)),
-    )
-    seen: set[str] = set()
-    for name, colour, left, width, bottom, top in bars:
-        if name == "over capacity" and not (top > bottom).any():
-            continue
-        _rectangles(plot, name, colour, left, left + width, y + tall * bottom, y + tall * top, name not in seen)
-        seen.add(name)
     homed = np.bincount(assignment.home, minlength=instance.n_servers)
-    texts = [
-        f"server {l}: home of {homed[l]} clients, θ = {cost.theta[l]:.3g}\n"
-        f"storage {cost.storage_load[l]:.6g} of {instance.storage_capacity[l]:.6g} ({storage[l]:.0%})\n"
-        f"compute {cost.compute_load[l]:.6g} of {instance.compute_capacity[l]:.6g} ({compute[l]:.0%})"
-        for l in range(instance.n_servers)
-    ]
+    numbers = range(instance.n_servers)
+    texts = [f"server {server}: home of {homed[server]} clients, θ = {cost.theta[server]:.3g}" for server in numbers]
+    columns = {"server": list(numbers), "clients": homed.tolist(), "theta": cost.theta.tolist()}
+    numbered = instance.n_servers <= MOST_NUMBERED
     plot.add_trace(
         go.Scatter(
-            x=x.tolist(),
-            y=y.tolist(),
-            mode="markers+text",
-            name="server, with θ",
-            text=[_theta(value) for value in cost.theta] if instance.n_servers <= 60 else None,
-            textposition="bottom center",
-            textfont={"size": 11},
+            x=instance.server_x.tolist(),
+            y=instance.server_y.tolist(),
+            mode="markers+text" if numbered else "markers",
+            name="server",
+            text=[f"<b>{server}</b>" for server in numbers],
+            textposition="middle center",
+            textfont={"size": 10, "color": "#ffffff"},
             marker={
                 "symbol": "square",
-                "size": 11,
-                "color": home_colours(instance.n_servers),
-                "line": {"width": 1.5, "color": REFERENCE},
+                "size": 17 if numbered else 11,
+                "color": colours,
+                "line": {"width": 1.5, "color": [BAD if theta < 1 else REFERENCE for theta in cost.theta]},
             },
-            **points(texts),
+            **points(texts, columns=columns),
         )
     )
-
-
-def _rectangles(
-    plot: go.Figure, name: str, colour: str, left: Any, right: Any, bottom: Any, top: Any, legend: bool
-) -> None:
-    """Add one filled rectangle per server, all of them in one trace."""
-    visible = top > bottom
-    breaks = np.full(int(visible.sum()), np.nan)
-    left, right, bottom, top = (side[visible] for side in (left, right, bottom, top))
-    plot.add_trace(
-        go.Scatter(
-            x=_with_breaks(np.column_stack([left, right, right, left, left, breaks]).ravel()),
-            y=_with_breaks(np.column_stack([bottom, bottom, top, top, bottom, breaks]).ravel()),
-            fill="toself",
-            fillcolor=colour,
-            mode="lines",
-            line={"width": 0, "color": colour},
-            hoverinfo="skip",
-            name=name,
-            legendgroup=name,
-            showlegend=legend,
+    for server in np.flatnonzero(cost.theta < 1).tolist() if numbered else ():
+        plot.add_annotation(
+            x=instance.server_x[server],
+            y=instance.server_y[server],
+            yshift=-18,
+            text=f"θ {cost.theta[server]:.2f}",
+            showarrow=False,
+            bgcolor=BAD,
+            borderpad=1,
+            font={"size": 10, "color": "#ffffff"},
         )
+
+
+def _bars(plot: go.Figure, assignment: Assignment) -> None:
+    """Add the loads of the servers below the map, as shares of their capacities."""
+    instance, cost = assignment.instance, assignment.cost
+    servers = [str(server) for server in range(instance.n_servers)]
+    loads = (
+        ("storage in use", STORAGE, cost.storage_load, instance.storage_capacity),
+        ("compute in use", COMPUTE, cost.compute_load, instance.compute_capacity),
     )
-
-
-def _bar_size(assignment: Assignment) -> tuple[float, float]:
-    """Return the height and width of a full bar in km, small enough not to hide the next server."""
-    instance = assignment.instance
-    x, y = instance.server_x, instance.server_y
-    reach = max(float(np.ptp(np.append(instance.client_x, x))), float(np.ptp(np.append(instance.client_y, y))), 1e-9)
-    tall = 0.075 * reach
-    if instance.n_servers > 1:
-        between = np.hypot(x[:, None] - x[None, :], y[:, None] - y[None, :])
-        np.fill_diagonal(between, np.inf)
-        tall = min(tall, max(0.5 * float(np.median(between.min(axis=1))), 0.015 * reach))
-    return tall, 0.22 * tall
+    longest = 1.0
+    for name, colour, load, capacity in loads:
+        share = use(load, capacity)
+        hover = [
+            f"server {server}, {name}: {one:.6g} of {most:.6g} ({part:.0%})"
+            for server, one, most, part in zip(servers, load, capacity, share, strict=True)
+        ]
+        height = np.minimum(share, LONGEST_BAR)
+        longest = max(longest, float(height.max()))
+        bars = {"marker": {"color": colour}, "xaxis": "x2", "yaxis": "y2"} | points(hover, y=share.tolist())
+        plot.add_trace(go.Bar(x=servers, y=height.tolist(), name=name, **bars))
+    line = {"color": BAD, "width": 1.5, "dash": "dash"}
+    limit = {"x": [servers[0], servers[-1]], "y": [1.0, 1.0], "xaxis": "x2", "yaxis": "y2", "hoverinfo": "skip"}
+    plot.add_trace(go.Scatter(mode="lines", name="capacity", line=line, **limit))
+    plot.update_layout(
+        barmode="group",
+        bargap=0.25,
+        xaxis2={
+            "automargin": True,
+            "anchor": "y2",
+            "type": "category",
+            "title": {"text": "server", "standoff": 2},
+            "tickangle": 0,
+        },
+        yaxis2={
+            "automargin": True,
+            "anchor": "x2",
+            "domain": [0.0, BARS],
+            "range": [0.0, 1.06 * longest],
+            "tickvals": [0.0, 0.5, 1.0, 1.5, 2.0],
+            "tickformat": ".0%",
+            "title": {"text": "use"},
+        },
+    )
 
 
 def _links(assignment: Assignment, trace: int) -> dict[str, Any]:
@@ -241,10 +227,6 @@ def _links(assignment: Assignment, trace: int) -> dict[str, Any]:
         "topics": [instance.topics[client].tolist() for client in range(instance.n_clients)],
         "members": [instance.members[topic].tolist() for topic in range(instance.n_topics)],
     }
-
-
-def _theta(value: float) -> str:
-    return "θ 1" if value == 1 else f"<b>θ {value:.2f}</b>"
 
 
 def _with_breaks(values: FloatArray) -> list[float | None]:

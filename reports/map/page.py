@@ -18,6 +18,8 @@ from relocbench.reports.pages.tables import Column, Table, Value
 SCRIPT = Path(__file__).parent / "links.js"
 # How the page states that it is a page of maps.
 KIND = "map"
+# Maps are side by side where each has at least this many pixels.
+LEAST_WIDTH = 400
 
 
 def page_of(instance: Instance, assignments: Sequence[Assignment], known: KnownBound | None, command: str) -> Page:
@@ -41,10 +43,9 @@ def page_of(instance: Instance, assignments: Sequence[Assignment], known: KnownB
     """
     title = instance.name or f"Instance {instance.hash[:12]}"
     page = Page(title, _lead(instance, assignments, known), kind=KIND)
+    page.describe(instances=1, methods=[one.label for one in assignments])
+    page.panels([(_heading(one), draw_map(one)) for one in assignments], _caption(instance), least=LEAST_WIDTH)
     page.table(_table(assignments, known))
-    for assignment in assignments:
-        page.section(assignment.label)
-        page.figure(draw_map(assignment), _caption(assignment))
     page.script(SCRIPT.read_text(encoding="utf-8"))
     page.provenance(command, {"instance": instance.hash})
     return page
@@ -134,21 +135,21 @@ def _table(assignments: Sequence[Assignment], known: KnownBound | None) -> Table
     )
 
 
-def _caption(assignment: Assignment) -> str:
-    cost, instance = assignment.cost, assignment.instance
-    over = int(np.count_nonzero(cost.theta < 1))
-    loads = (
-        f"{over} of {instance.n_servers} servers are overloaded (the red part of their bars) and send the share 1 - θ "
-        "to the cloud"
-        if over
-        else "no server is overloaded"
-    )
+def _heading(assignment: Assignment) -> str:
+    over = int(np.count_nonzero(assignment.cost.theta < 1))
+    servers = "no server overloaded" if not over else f"{over} server{'s' if over > 1 else ''} overloaded"
+    return f"{assignment.label}: Y = {assignment.cost.y:.4f} ms, {servers}"
+
+
+def _caption(instance: Instance) -> str:
     links = (
         "When the pointer is over a client, red lines show the homes of all clients that share a topic with it."
         if instance.n_clients <= MOST_CLIENTS
         else f"{MOST_CLIENTS} of {instance.n_clients} clients are drawn; the loads are those of all clients."
     )
     return (
-        f"Y = {cost.y:.4f} ms. Clients have the colour of their home. The two bars of a server are its storage and "
-        f"compute loads, and the frame is its capacity: {loads}. {links}"
+        "Squares are servers, with their numbers. Clients have the colour of their home, and a line leads to it. The "
+        "bars below a map are the storage and compute loads of the servers, as shares of their capacities. A server "
+        "over a capacity is overloaded: its square has a red frame, and it sends the share 1 - θ of its messages to "
+        f"the cloud. {links}"
     )

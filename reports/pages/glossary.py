@@ -80,5 +80,6 @@ def glossary() -> Markup:
     Markup
         One section.
     """
-    entries = Markup().join(Markup("<dt>{}</dt><dd>{}</dd>").format(term.name, marked(term.meaning)) for term in TERMS)
+    entry = Markup("<div><dt>{}</dt><dd>{}</dd></div>")
+    entries = Markup().join(entry.format(term.name, marked(term.meaning)) for term in TERMS)
     return Markup('<section id="{}"><h2>Glossary</h2><dl class="glossary">{}</dl></section>').format(ANCHOR, entries)

@@ -4,6 +4,9 @@ import re
 
 from markupsafe import Markup, escape
 
+# On a wide screen a text with more characters than this is set in two columns: long lines are hard to read.
+LONG = 450
+
 
 def marked(text: str) -> Markup:
     """Convert text to HTML.
@@ -42,3 +45,19 @@ def plain(text: str) -> str:
         The text without marks.
     """
     return text.replace("**", "").replace("`", "")
+
+
+def long_text(text: str) -> Markup:
+    """Return the HTML attribute of an element whose text is long.
+
+    Parameters
+    ----------
+    text
+        The text of the element.
+
+    Returns
+    -------
+    Markup
+        The attribute; empty for a short text.
+    """
+    return Markup(' class="long"') if len(text) > LONG else Markup()

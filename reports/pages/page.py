@@ -1,6 +1,7 @@
 """A page: the parts that a report adds to it, and the one file that it is written to."""
 
 import datetime
+import json
 import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -11,8 +12,7 @@ from markupsafe import Markup
 from relocbench.instances.errors import InputError, reason
 from relocbench.instances.files.atomic_write import written_whole
 from relocbench.reports.pages.glossary import glossary
-from relocbench.reports.pages.markup import marked, plain
-from relocbench.reports.pages.method_style import Style
+from relocbench.reports.pages.markup import long_text, marked, plain
 from relocbench.reports.pages.tables import Table
 from relocbench.runs.environment import information
 
@@ -47,6 +47,7 @@ class Page:
         self._figures: dict[str, str] = {}
         self._contents: list[tuple[str, str]] = []
         self._provenance = Markup()
+        self._about: dict[str, object] = {}
         self._scripts: list[str] = []
 
     def section(self, heading: str, text: str = "") -> None:
@@ -85,7 +86,7 @@ class Page:
         text
             The paragraph, with the marks of :func:`reports.pages.markup.marked`.
         """
-        self._parts.append(Markup("<p>{}</p>").format(marked(text)))
+        self._parts.append(Markup("<p{}>{}</p>").format(long_text(text), marked(text)))
 
     def note(self, text: str) -> None:
         """Add a paragraph in small print.
@@ -116,7 +117,7 @@ class Page:
             One text per bullet.
         """
         lines = Markup().join(Markup("<li>{}</li>").format(marked(item)) for item in items)
-        self._parts.append(Markup("<ul>{}</ul>").format(lines))
+        self._parts.append(Markup("<ul{}>{}</ul>").format(long_text(" ".join(items)), lines))
 
     def numbers(self, values: Mapping[str, str]) -> None:
         """Add a few large numbers.
@@ -157,14 +158,10 @@ class Page:
         caption
             What the plot shows and how to read it.
         """
-        self._parts.append(
-            Markup('<figure class="plot">{}{}</figure>').format(self._canvas(plot), _below_plot(caption))
-        )
+        self._parts.append(_figure(self._canvas(plot), caption))
 
-    def panels(
-        self, plots: Sequence[tuple[str, "go.Figure"]], caption: str, legend: Sequence[tuple[str, Style]] = ()
-    ) -> None:
-        """Add several plots side by side, as far as the width of the window allows.
+    def panels(self, plots: Sequence[tuple[str, "go.Figure"]], caption: str, *, least: int = 340) -> None:
+        """Add several plots side by side, as far as the width of the window allows, with one legend.
 
         Parameters
         ----------
@@ -172,23 +169,14 @@ class Page:
             A title and a plot for each panel.
         caption
             What the plots show and how to read them.
-        legend
-            The names and styles of one legend for all plots.
+        least
+            The least width of a panel in pixels; where less is left, panels are placed below each other.
         """
-        entries = Markup().join(
-            Markup('<span><i style="border-top:3px {} {}"></i>{}</span>').format(
-                "solid" if style.dash == "solid" else "dotted" if style.dash == "dot" else "dashed", style.colour, name
-            )
-            for name, style in legend
-        )
         panels = Markup().join(
             Markup("<div><h4>{}</h4>{}</div>").format(marked(title), self._canvas(plot)) for title, plot in plots
         )
-        self._parts.append(
-            Markup('<figure class="plot">{}<div class="panels">{}</div>{}</figure>').format(
-                Markup('<p class="legend">{}</p>').format(entries) if legend else "", panels, _below_plot(caption)
-            )
-        )
+        inside = Markup('<div class="panels" style="--least:{}px">{}</div>').format(least, panels)
+        self._parts.append(_figure(inside, caption))
 
     def _canvas(self, plot: "go.Figure") -> Markup:
         """Store a plot and return the element in which the script of the page draws it."""
@@ -217,7 +205,21 @@ class Page:
         """
         self._scripts.append(text)
 
-    def provenance(self, command: str, facts: Mapping[str, object] | None = None) -> None:
+    def describe(self, *, instances: int, methods: Sequence[str]) -> None:
+        """State what the report is about, for an index of reports.
+
+        Parameters
+        ----------
+        instances
+            The number of instances.
+        methods
+            The selectors of the methods.
+        """
+        self._about |= {"instances": instances, "methods": list(methods)}
+
+    def provenance(
+        self, command: str, facts: Mapping[str, object] | None = None, about: Mapping[str, object] | None = None
+    ) -> None:
         """State at the end of the page how it was made: command, date, further facts, versions and machine.
 
         Parameters
@@ -226,12 +228,17 @@ class Page:
             The command that makes the page.
         facts
             Further facts by name.
+        about
+            The versions and the machine of the results, named as in :func:`runs.environment.information`; by default
+            those of this moment.
         """
-        about = information(java=False)
+        about = about or information(java=False)
+        made = f"{datetime.datetime.now(datetime.UTC):%Y-%m-%d %H:%M} UTC"
+        self._about["made"] = made
         packages = {name: version for name, version in about.items() if name not in MACHINE}
         entries: dict[str, object] = {
             "command": command,
-            "made": f"{datetime.datetime.now(datetime.UTC):%Y-%m-%d %H:%M} UTC",
+            "made": made,
             **(facts or {}),
             **{name.replace("_", " "): value for name, value in about.items() if name not in packages},
             "packages": ", ".join(f"{name} {version}" for name, version in packages.items() if version is not None),
@@ -253,21 +260,22 @@ class Page:
         import jinja2
 
         environment = jinja2.Environment(autoescape=True, undefined=jinja2.StrictUndefined)
-        template = environment.from_string((FOLDER / "page.html").read_text(encoding="utf-8"))
+        template = environment.from_string(_file("page.html"))
         return template.render(
             title=self.title,
             kind=self.kind,
+            about=json.dumps(self._about | {"result": plain(self.lead.partition("\n\n")[0])}),
             lead=[marked(part) for part in self.lead.split("\n\n") if part],
             contents=self._contents if len(self._contents) > MOST_SECTIONS_WITHOUT_LINKS else [],
             body=Markup("\n").join(self._parts),
             glossary=glossary(),
             provenance=self._provenance,
-            style=Markup((FOLDER / "page.css").read_text(encoding="utf-8")),
-            # page.js comes last, because it fires the event that the other scripts listen to.
-            scripts=[Markup(text) for text in (*self._scripts, (FOLDER / "page.js").read_text(encoding="utf-8"))],
+            style=Markup(_file("page.css")),
+            # plots.js comes last, because it fires the event that the other scripts listen to.
+            scripts=[Markup(text) for text in (_file("page.js"), *self._scripts, _file("plots.js"))],
             plotly=Markup(plotly_script()) if self._figures else "",
             # HTML ends a script at the first </script>, even inside a string.
-            figures={name: Markup(json.replace("</", "<\\/")) for name, json in self._figures.items()},
+            figures={name: Markup(text.replace("</", "<\\/")) for name, text in self._figures.items()},
         )
 
     def write(self, path: str | Path) -> Path:
@@ -288,11 +296,18 @@ class Page:
         return Path(path)
 
 
-def _below_plot(caption: str) -> Markup:
-    """Return what stands below a plot: the line for the command of a clicked point, and the caption."""
+def _file(name: str) -> str:
+    """Return the text of a file of the kit."""
+    return (FOLDER / name).read_text(encoding="utf-8")
+
+
+def _figure(plots: Markup, caption: str) -> Markup:
+    """Return a figure: the place of legend and switches, the plots, the line for a point's command, the caption."""
     return Markup(
-        '<p class="command" hidden><code></code><button type="button">copy</button></p><figcaption>{}</figcaption>'
-    ).format(marked(caption))
+        '<figure class="plot"><div class="tools"></div>{}'
+        '<p class="command" hidden><code></code><button type="button">copy</button></p>'
+        "<figcaption{}>{}</figcaption></figure>"
+    ).format(plots, long_text(caption), marked(caption))
 
 
 def kind_of(path: Path) -> str | None:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from markupsafe import Markup
 
-from relocbench.reports.pages.markup import marked
+from relocbench.reports.pages.markup import long_text, marked
 from relocbench.reports.pages.method_style import colour_of, name_of
 
 ABSENT = "–"
@@ -119,9 +119,10 @@ class Table:
             Markup("<tr>{}</tr>").format(Markup().join(map(_cell, row, self.columns))) for row in self.rows
         )
         return Markup(
-            '<figure class="table"><div class="wide"><table class="sortable"><thead><tr>{}</tr></thead>\n'
-            "<tbody>{}</tbody></table></div><figcaption>{}</figcaption></figure>"
-        ).format(head, body, marked(self.caption))
+            '<figure class="table"><p class="hint" aria-hidden="true">Scroll the table sideways for all columns →</p>'
+            '<div class="wide" role="region" aria-label="Table"><table class="sortable"><thead><tr>{}</tr></thead>\n'
+            "<tbody>{}</tbody></table></div><figcaption{}>{}</figcaption></figure>"
+        ).format(head, body, long_text(self.caption), marked(self.caption))
 
 
 def _cell(value: Value, column: Column) -> Markup:

@@ -55,23 +55,18 @@ METHODS = {
 CAPACITY = Style(BAD, "dash")
 CERTIFIED = Style(colour_of("bound"), "dot", "x")
 BEST_STYLE = Style("#a9b0b8", "solid", "diamond")
-# The colours of the values of σ, from small to large.
-SPREADS = ("#5e3c99", "#2f6db3", "#2f9e77", "#e08e1b", "#d9455f", "#9a7b5f")
+# The values of σ, from small to large: shades of one hue that is no method's on this page, and different symbols.
+SPREADS = (
+    Style("#8fd0d6", symbol="circle"),
+    Style("#5fb9c4", "dash", "square"),
+    Style("#349eae", "dot", "triangle-up"),
+    Style("#1f8296", "dashdot", "x"),
+    Style("#16667a", "longdash", "cross"),
+    Style("#2b5363", "longdashdot", "diamond"),
+)
 
 # A function of study, value and method that returns the command that repeats the runs, or None.
 Command = Callable[[str, float, str], str | None]
-
-
-def legend() -> list[tuple[str, Style]]:
-    """Return the legend of the studies over σ and p.
-
-    Returns
-    -------
-    list
-        Names and styles.
-    """
-    drawn = [(title, _style(method)) for method, title in METHODS.items()]
-    return [*drawn, ("certified bound", CERTIFIED), ("capacity", CAPACITY)]
 
 
 def curves(measures: Measures, study: str, command: Command) -> list[tuple[str, go.Figure]]:
@@ -111,26 +106,9 @@ def curves(measures: Measures, study: str, command: Command) -> list[tuple[str, 
             width = 7 if style is BEST_STYLE else 2.5
             banded_line(plot, name, style, list(found), middle, low, high, line={"width": width}, **data)
         if panel.has_capacity:
-            _add_capacity(plot)
+            _add_capacity(plot, values)
         panels.append((panel.title, plot))
     return panels
-
-
-def cluster_legend(measures: Measures) -> list[tuple[str, Style]]:
-    """Return the legend of the study over K.
-
-    Parameters
-    ----------
-    measures
-        The measures of all assignments.
-
-    Returns
-    -------
-    list
-        Names and styles: one colour for each σ, and the capacity.
-    """
-    drawn = [(f"σ = {x:g} km", Style(_spread(number))) for number, x in enumerate(measures.values("sigma"))]
-    return [*drawn, ("capacity", CAPACITY)]
 
 
 def cluster_curves(measures: Measures, clusters: Sequence[int], command: Command) -> list[tuple[str, go.Figure]]:
@@ -174,13 +152,13 @@ def cluster_curves(measures: Measures, clusters: Sequence[int], command: Command
                 ]
                 data = points(hover, [command("sigma", x, methods[label]) for label in part])
                 middle, low, high = zip(*part.values(), strict=True) if part else ((), (), ())
-                name, style = f"σ = {x:g}", Style(_spread(number), symbol="circle" if joined else "diamond")
+                name, style = f"σ = {x:g} km", SPREADS[number % len(SPREADS)]
                 if joined:
                     banded_line(plot, name, style, list(part), middle, low, high, **data)
                 else:
-                    plot.add_trace(line(name, style, x=list(part), y=middle, mode="markers", **data))
+                    plot.add_trace(line(name, style, x=list(part), y=middle, mode="markers", showlegend=False, **data))
         if panel.has_capacity:
-            _add_capacity(plot)
+            _add_capacity(plot, list(methods))
         panels.append((panel.title, plot))
     return panels
 
@@ -188,7 +166,7 @@ def cluster_curves(measures: Measures, clusters: Sequence[int], command: Command
 def _empty_panel(x: str, form: str) -> go.Figure:
     plot = figure(x=x, y="", height=280, showlegend=False, yaxis_rangemode="tozero")
     return plot.update_layout(
-        margin={"l": 44, "r": 10, "t": 8, "b": 42}, yaxis_tickformat=".0%" if form.endswith("%") else ""
+        margin={"l": 44, "r": 10, "t": 8, "b": 42}, yaxis_tickformat="~%" if form.endswith("%") else "~r"
     )
 
 
@@ -196,12 +174,10 @@ def _style(method: str) -> Style:
     return BEST_STYLE if method == BEST else Style(colour_of(method))
 
 
-def _spread(number: int) -> str:
-    return SPREADS[number % len(SPREADS)]
-
-
-def _add_capacity(plot: go.Figure) -> None:
-    plot.add_hline(y=1.0, line={"color": CAPACITY.colour, "dash": CAPACITY.dash, "width": 1.5})
+def _add_capacity(plot: go.Figure, ends: Sequence[float] | Sequence[str]) -> None:
+    style = {"color": CAPACITY.colour, "dash": CAPACITY.dash, "width": 1.5}
+    x = [ends[0], ends[-1]]
+    plot.add_trace(go.Scatter(x=x, y=[1.0, 1.0], mode="lines", line=style, name="capacity", hoverinfo="skip"))
 
 
 def _formatted(mean: Interval, form: str, measures: Measures) -> str:

@@ -11,12 +11,14 @@ from plotly.subplots import make_subplots
 from relocbench.instances.evaluation import evaluate
 from relocbench.instances.instance import Instance
 from relocbench.instances.kernels.ragged import IntArray, OffsetArray
-from relocbench.reports.map.figure import home_colours
-from relocbench.reports.pages.figures import figure, points
+from relocbench.reports.map.colours import colours_by_number, server_colours
+from relocbench.reports.pages.figures import count_axis, figure, points
 from relocbench.reports.pages.method_style import BAD, REFERENCE
 
-MAP_HEIGHT = 330
+MAP_HEIGHT = 460
 BARS_HEIGHT = 590
+# The colour of the histogram is not that of a method.
+SIZES = "#6b7f99"
 SERVER = {"symbol": "square", "size": 11, "line": {"width": 1, "color": REFERENCE}}
 
 
@@ -36,7 +38,7 @@ def topic_map(instance: Instance) -> go.Figure:
     plot = figure(x="km", y="km", height=MAP_HEIGHT, showlegend=False)
     _square(plot)
     members = instance.members
-    for topic, colour in enumerate(home_colours(instance.n_topics)):
+    for topic, colour in enumerate(colours_by_number(instance.n_topics)):
         inside = members.item[members.start[topic] : members.start[topic + 1]]
         pairs = itertools.combinations(inside.tolist(), 2)
         plot.add_trace(
@@ -122,7 +124,7 @@ def load_panel(instance: Instance, home: IntArray) -> go.Figure:
             for name, one, most in zip(names, load, capacity, strict=True)
         ]
         plot.add_trace(
-            go.Bar(x=names, y=load, marker={"color": home_colours(instance.n_servers)}, **points(hover)), row=row, col=1
+            go.Bar(x=names, y=load, marker={"color": server_colours(instance)}, **points(hover)), row=row, col=1
         )
         # The line has a step for each server, because capacities may differ.
         plot.add_trace(
@@ -156,10 +158,12 @@ def size_histogram(sizes: Sequence[OffsetArray]) -> go.Figure:
     plot = figure(x="members of the topic, |C|", y="topics", height=340, bargap=0.15)
     most = max(int(one.max()) for one in sizes)
     count = np.array([np.bincount(one, minlength=most + 1) for one in sizes])
+    plot.update_xaxes(count_axis(most), rangemode="normal")
+    plot.update_yaxes(count_axis(int(count.max())))
     members = np.arange(most + 1)
     first = members >= min(int(one.min()) for one in sizes)
     hover = [f"{n} topics of {size} members" for size, n in zip(members[first], count[0][first], strict=True)]
-    plot.add_trace(go.Bar(x=members[first], y=count[0][first], name="seed 0", marker_color="#3b8bd0", **points(hover)))
+    plot.add_trace(go.Bar(x=members[first], y=count[0][first], name="seed 0", marker_color=SIZES, **points(hover)))
     if len(sizes) > 1:
         mean = count.mean(axis=0)[first]
         hover = [f"{n:.1f} topics of {size} members on average" for size, n in zip(members[first], mean, strict=True)]
@@ -186,7 +190,7 @@ def _square(plot: go.Figure) -> None:
 
 def _homes(instance: Instance, home: IntArray) -> list[go.Scatter]:
     cost = evaluate(instance, home)
-    colours = home_colours(instance.n_servers)
+    colours = server_colours(instance)
     traces = []
     for server in np.unique(home).tolist():
         inside = np.flatnonzero(home == server)

@@ -2,6 +2,7 @@
 
 import shlex
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -14,7 +15,7 @@ from relocbench.instances.library.library import Library
 from relocbench.reports.pages.page import Page
 from relocbench.reports.pages.tables import Cell, Column, Table, Value
 from relocbench.reports.paper.claims import FAILS, HOLDS, IN_PART, Claim, claims
-from relocbench.reports.paper.curves import METHODS, SYMBOLS, cluster_curves, cluster_legend, curves, legend
+from relocbench.reports.paper.curves import METHODS, SYMBOLS, cluster_curves, curves
 from relocbench.reports.paper.evaluation import ANNEAL, BASELINES, BOUND, STUDIES, Evaluation, Setup
 from relocbench.reports.paper.maps import home_map, load_panel, size_histogram, topic_map
 from relocbench.reports.paper.measures import BEST, Measures
@@ -46,17 +47,23 @@ def write_page(found: Evaluation, setup: Setup, command: str, path: Path) -> lis
         The tested claims.
     """
     judged = claims(found.measures, found.clusters)
-    page = Page("The paper's evaluation, repeated", _lead(found.measures, judged))
+    page = Page("The paper's evaluation, repeated", _lead(found.measures, judged), kind="paper")
+    page.describe(
+        instances=len({row.hash for row in found.measures.rows}),
+        methods=list(dict.fromkeys(row.method for row in found.measures.rows)),
+    )
     if found.problems:
         page.warning(f"{len(found.problems)} runs failed and are left out below. The first: {found.problems[0]}")
+    _sigma(page, found, setup)
     _claims(page, judged, len(found.measures.seeds))
+    _spools(page, found, setup)
+    _clusters(page, found, setup)
+    _tests(page, judged)
+    _numbers(page, found.measures)
     _distributions(page, found)
     _steps(page, found)
     _methods(page, found)
     _assignment(page, found)
-    _studies(page, found, setup)
-    _tests(page, judged)
-    _numbers(page, found.measures)
     facts: dict[str, object] = {
         "seeds": ", ".join(map(str, found.measures.seeds)),
         "instances": f"{len(found.cases)}, of which {found.from_library} have their bound and best homes from the "
@@ -191,6 +198,7 @@ def _steps(page: Page, found: Evaluation) -> None:
         "capacity. A server with a red frame delegates to the cloud (θ < 1). The relation step gathers the clients of "
         "a cluster on one server; the cooperation step moves clients away again if that server is overloaded. The last "
         "panel shows a proven optimum, or the best known homes with their bound.",
+        least=280,
     )
 
 
@@ -245,44 +253,47 @@ def _assignment(page: Page, found: Evaluation) -> None:
     )
 
 
-def _studies(page: Page, found: Evaluation, setup: Setup) -> None:
+def _bands(measures: Measures) -> str:
+    if len(measures.seeds) >= FEWEST_FOR_INTERVAL:
+        return f"Bands are 95 % bootstrap intervals of the mean over {len(measures.seeds)} seeds."
+    return f"Means of {len(measures.seeds)} seeds; with so few seeds, the bands mean little."
+
+
+def _sigma(page: Page, found: Evaluation, setup: Setup) -> None:
     measures = found.measures
-
-    def command(study: str, x: float, method: str) -> str | None:
-        return _command(setup, study, x, method)
-
-    bands = (
-        f"Bands are 95 % bootstrap intervals of the mean over {len(measures.seeds)} seeds."
-        if len(measures.seeds) >= FEWEST_FOR_INTERVAL
-        else f"Means of {len(measures.seeds)} seeds; with so few seeds, the bands mean little."
-    )
     page.section("Against σ, the spread of a topic's members", _certainty(measures, "sigma"))
     page.panels(
-        curves(measures, "sigma", command),
+        curves(measures, "sigma", partial(_command, setup)),
         "Where the wide grey line (best known homes) meets the dotted line (certified bound), the optimum is known. "
-        f"{bands} "
+        f"{_bands(measures)} "
         "Single servers can exceed their storage capacity even if the mean does not. The mean compute load is the same "
         "for all assignments, so the fullest server is shown. A click on a point shows the command that repeats it.",
-        legend(),
     )
+
+
+def _spools(page: Page, found: Evaluation, setup: Setup) -> None:
+    measures = found.measures
     page.section("Against p, the size of spools", _certainty(measures, "spool"))
     page.panels(
-        curves(measures, "spool", command),
+        curves(measures, "spool", partial(_command, setup)),
         "The larger the spools, the fewer topics fit on a server. Where the storage of a method exceeds the capacity, "
         "its Y grows faster. A bound at a smaller p also holds at a larger p and is used there if it is higher. "
-        f"{bands}",
-        legend(),
+        f"{_bands(measures)}",
     )
+
+
+def _clusters(page: Page, found: Evaluation, setup: Setup) -> None:
+    measures = found.measures
     page.section(
         "Against K, RELOC's number of clusters",
         "The instances are those of the first study, because K is a setting of RELOC and not of the instance. "
         "With as many clusters as servers, RELOC is NS.",
     )
     page.panels(
-        cluster_curves(measures, found.clusters, command),
-        "Lines are RELOC. The diamonds to their right are annealing (SA) and the best known homes on the same "
-        f"instances. The distance from the lowest point of a line to its diamonds remains for every K. {bands}",
-        cluster_legend(measures),
+        cluster_curves(measures, found.clusters, partial(_command, setup)),
+        "Lines are RELOC. The points to their right are annealing (SA) and the best known homes on the same "
+        "instances. The distance from the lowest point of a line to these points remains for every K. "
+        f"{_bands(measures)}",
     )
 
 

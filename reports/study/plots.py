@@ -2,22 +2,16 @@
 
 import statistics
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 import plotly.graph_objects as go
 
-from relocbench.reports.pages.figures import banded_line, figure, line, points
+from relocbench.reports.pages.figures import at_least, banded_line, figure, line, log_axis, points, spread_axis
 from relocbench.reports.pages.method_style import REFERENCE, Style, name_of, styles
-from relocbench.reports.statistics import mean_interval
-from relocbench.reports.study.excess import Measurement, per_instance
+from relocbench.reports.study.excess import Measurement, interval, interval_text
 
 # A logarithmic axis shows every smaller excess, 0 included, at this value.
 FLOOR = 1e-5
-LOG_TICKS = {
-    "tickvals": [1e-5, 1e-4, 1e-3, 1e-2, 1e-1, 1, 10],
-    "ticktext": ["≤0.001%", "0.01%", "0.1%", "1%", "10%", "100%", "1000%"],
-}
 
 
 def against_sigma(measurements: Sequence[Measurement]) -> go.Figure:
@@ -33,27 +27,26 @@ def against_sigma(measurements: Sequence[Measurement]) -> go.Figure:
     go.Figure
         The plot.
     """
-    plot = figure(x="σ, the spread of a topic's members, km", y="mean excess", yaxis_tickformat=".0%", height=420)
-    plot.update_yaxes(rangemode="tozero")
+    plot = figure(x="σ, the spread of a topic's members, km", y="mean excess", height=420)
+    means: list[float] = []
     for selector, style in _styles(measurements).items():
         own = [one for one in measurements if one.selector == selector and one.excess is not None]
         sigmas = sorted({one.sigma for one in own if one.sigma is not None})
-        intervals = [
-            mean_interval(list(per_instance(one for one in own if one.sigma == sigma).values())) for sigma in sigmas
-        ]
+        intervals = [interval(one for one in own if one.sigma == sigma) for sigma in sigmas]
         if not intervals:
             continue
         hover = [
-            f"{name_of(selector)}, σ = {sigma:g} km\nmean excess {mean:.2%}, 95 % [{low:.2%}, {high:.2%}]"
-            for sigma, (mean, low, high) in zip(sigmas, intervals, strict=True)
+            f"{name_of(selector)}, σ = {sigma:g} km\nmean excess {found.mean:.2%}{interval_text(found)}"
+            for sigma, found in zip(sigmas, intervals, strict=True)
         ]
-        middle, low, high = zip(*intervals, strict=True)
-        if selector == "random":
-            # The excess of RA is several times that of every other method, so it is hidden until it is clicked.
-            hidden: dict[str, Any] = {"visible": "legendonly"}
-            plot.add_trace(line(name_of(selector), style, x=sigmas, y=middle, **points(hover), **hidden))
-        else:
-            banded_line(plot, name_of(selector), style, sigmas, middle, low, high, **points(hover))
+        middle = [found.mean for found in intervals]
+        low, high = zip(*(found.limits for found in intervals), strict=True)
+        means += middle
+        data = points(hover, columns={"low": low, "high": high}, y=middle)
+        shown = (at_least(FLOOR, values) for values in (middle, low, high))
+        banded_line(plot, name_of(selector), style, sigmas, *shown, **data)
+    plot.update_yaxes(spread_axis(means, FLOOR))
+    plot.update_xaxes(tickvals=sorted({one.sigma for one in measurements if one.sigma is not None}))
     return plot
 
 
@@ -70,21 +63,24 @@ def distribution(measurements: Sequence[Measurement]) -> go.Figure:
     go.Figure
         The plot.
     """
-    plot = figure(x="largest excess (logarithmic)", y="share of runs", yaxis_tickformat=".0%", height=400)
-    plot.update_xaxes(type="log", **LOG_TICKS)
+    plot = figure(x="largest excess", y="share of runs", yaxis_tickformat=".0%", height=400)
     plot.update_yaxes(range=[0, 1.02])
-    largest = max((one.excess for one in measurements if one.excess is not None), default=1.0)
+    every = at_least(FLOOR, (one.excess for one in measurements if one.excess is not None))
+    smallest, largest = min(every, default=FLOOR), max(every, default=1.0)
+    plot.update_xaxes(log_axis(every, percent=True, floor=FLOOR))
     for selector, style in _styles(measurements).items():
         own = sorted(one.excess for one in measurements if one.selector == selector and one.excess is not None)
         if not own:
             continue
-        x = [FLOOR, *(max(FLOOR, value) for value in own), max(largest, FLOOR) * 1.1]
+        x = [max(FLOOR, smallest / 1.1), *own, largest * 1.1]
         y = [0.0, *((np.arange(len(own)) + 1) / len(own)).tolist(), 1.0]
         hover = [
             f"{name_of(selector)}\n{share:.0%} of runs have an excess of at most {value:.3%}"
             for value, share in zip(x, y, strict=True)
         ]
-        plot.add_trace(line(name_of(selector), style, x=x, y=y, mode="lines", line={"shape": "hv"}, **points(hover)))
+        # On a linear axis, the line starts at its smallest value.
+        data = points(hover, x=[min(x), *x[1:]]) | {"mode": "lines", "line": {"shape": "hv"}}
+        plot.add_trace(line(name_of(selector), style, x=at_least(FLOOR, x), y=y, **data))
     return plot
 
 
@@ -101,50 +97,47 @@ def against_time(measurements: Sequence[Measurement]) -> go.Figure:
     go.Figure
         The plot. A line joins the points of one method with several budgets.
     """
-    plot = figure(x="median seconds of a run (logarithmic)", y="mean excess (logarithmic)", height=420)
-    plot.update_xaxes(type="log", dtick=1, tickformat="~g")
-    plot.update_yaxes(type="log", **LOG_TICKS)
+    plot = figure(x="median seconds of a run", y="mean excess", height=420)
+    chosen = _styles(measurements)
     found: dict[str, list[tuple[float, str, float, float, float]]] = {}
+    limits: dict[str, str] = {}
     for selector in dict.fromkeys(one.selector for one in measurements):
         own = [one for one in measurements if one.selector == selector and one.excess is not None]
         if own:
             seconds = max(1e-4, statistics.median(one.seconds for one in own))
-            interval = mean_interval(list(per_instance(own).values()))
-            found.setdefault(_without_budget(selector), []).append((seconds, selector, *interval))
-    for number, (method, budgets) in enumerate(sorted(found.items(), key=lambda item: min(item[1]))):
+            own_mean = interval(own)
+            limits[selector] = interval_text(own_mean)
+            found.setdefault(_without_budget(selector), []).append((seconds, selector, own_mean.mean, *own_mean.limits))
+    for budgets in found.values():
         budgets.sort()
-        style = styles([method])[method]
-        y = [max(FLOOR, mean) for _, _, mean, _, _ in budgets]
-        hover = [
-            f"{name_of(selector)}\n{seconds:.3g} s, mean excess {mean:.3%} [{low:.3%}, {high:.3%}]"
-            for seconds, selector, mean, low, high in budgets
-        ]
-        labels = [name_of(selector) for _, selector, *_ in budgets]
+        names = [name_of(selector) for _, selector, *_ in budgets]
+        times = [second for second, *_ in budgets]
+        y = at_least(FLOOR, (mean for _, _, mean, _, _ in budgets))
         if len(budgets) > 1:
-            labels = [labels[0], *(label.partition("[")[2].rstrip("]") or label for label in labels[1:])]
-        plot.add_trace(
-            line(
-                name_of(method),
-                style,
-                x=[seconds for seconds, *_ in budgets],
-                y=y,
-                mode="lines+markers+text",
-                text=labels,
-                # The labels of neighbouring points alternate between above and below, so that they do not overlap.
-                textposition="bottom center" if number % 2 and len(budgets) == 1 else "top center",
-                marker={"size": 11},
-                showlegend=False,
-                cliponaxis=False,
-                error_y={
-                    "type": "data",
-                    "symmetric": False,
-                    "array": [max(FLOOR, high) - at for (*_, high), at in zip(budgets, y, strict=True)],
-                    "arrayminus": [at - max(FLOOR, low) for (_, _, _, low, _), at in zip(budgets, y, strict=True)],
-                    "thickness": 1,
-                },
-                **points(hover),
+            stroke = {"color": chosen[budgets[0][1]].colour, "width": 2}
+            plot.add_trace(
+                go.Scatter(
+                    x=times,
+                    y=y,
+                    mode="lines",
+                    line=stroke,
+                    hoverinfo="skip",
+                    showlegend=False,
+                    meta={"methods": names, "y": [mean for _, _, mean, _, _ in budgets]},
+                )
             )
-        )
+        for name, second, at, (_, selector, mean, low, high) in zip(names, times, y, budgets, strict=True):
+            data = points(
+                [f"{name}\n{second:.3g} s, mean excess {mean:.3%}{limits[selector]}"],
+                columns={"low": [low], "high": [high]},
+                y=[mean],
+            )
+            error = {"array": [max(FLOOR, high) - at], "arrayminus": [at - max(FLOOR, low)], "thickness": 1.2}
+            data |= {"mode": "markers", "marker": {"size": 11}, "cliponaxis": False, "error_y": error}
+            plot.add_trace(line(name, chosen[selector], x=[second], y=[at], **data))
+    every = [budget for budgets in found.values() for budget in budgets]
+    plot.update_xaxes(log_axis(second for second, *_ in every))
+    plot.update_yaxes(spread_axis([mean for _, _, mean, _, _ in every], FLOOR))
     return plot
 
 
@@ -163,8 +156,8 @@ def each_run(measurements: Sequence[Measurement]) -> go.Figure:
     """
     regimes = list(dict.fromkeys(one.regime for one in measurements))
     chosen = _styles(measurements)
-    plot = figure(x="", y="excess (logarithmic)", height=520)
-    plot.update_yaxes(type="log", **LOG_TICKS)
+    plot = figure(x="regime", y="excess", height=520)
+    plot.update_yaxes(spread_axis([one.excess for one in measurements if one.excess is not None], FLOOR))
     plot.update_xaxes(tickvals=list(range(len(regimes))), ticktext=regimes, showgrid=False)
     for edge in range(1, len(regimes)):
         plot.add_vline(x=edge - 0.5, line={"color": REFERENCE, "width": 1, "dash": "dot"}, opacity=0.6)
@@ -174,15 +167,21 @@ def each_run(measurements: Sequence[Measurement]) -> go.Figure:
         # The position inside a column is the rank of the run: points do not overlap, and the plot is deterministic.
         place = {id(one): part for regime in regimes for one, part in _spread(own, regime)}
         left = -0.4 + number * width
+        exact = [one.excess for one in own if one.excess is not None]
+        about: dict[str, list[object]] = {
+            "instance": [one.instance for one in own],
+            "seed": [one.seed for one in own],
+        }
+        hover, commands = [_hover(one) for one in own], [one.command for one in own]
         x = [regimes.index(one.regime) + left + width * (0.15 + 0.7 * place[id(one)]) for one in own]
         plot.add_trace(
             go.Scatter(
                 name=name_of(selector),
                 mode="markers",
                 x=x,
-                y=[max(FLOOR, one.excess) for one in own if one.excess is not None],
+                y=at_least(FLOOR, exact),
                 marker={"color": style.colour, "symbol": style.symbol, "size": 6, "opacity": 0.75},
-                **points([_hover(one) for one in own], [one.command for one in own]),
+                **points(hover, commands, columns=about, x=[one.regime for one in own], y=exact),
             )
         )
     return plot

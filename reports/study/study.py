@@ -1,17 +1,19 @@
 """An excess study, from instances to a page."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from relocbench.instances.errors import InputError, shown
+from relocbench.instances.errors import InputError, plural, shown
+from relocbench.instances.generators.families import FAMILIES
 from relocbench.instances.instance import Instance
 from relocbench.instances.library.library import Library
 from relocbench.instances.notebook_card import card, counted, percent
 from relocbench.reports.pages.requirements import require
+from relocbench.reports.study.anytime import Course, courses, curves
 from relocbench.reports.study.excess import (
     Measurement,
     Summary,
@@ -21,9 +23,11 @@ from relocbench.reports.study.excess import (
     summaries,
     write_measurements,
 )
+from relocbench.reports.study.groups import By, grouped
 from relocbench.reports.study.references import contradictions
 from relocbench.reports.study.runner import Design, run
 from relocbench.reports.study.subjects import Subject, kept, of_family, without_duplicates
+from relocbench.reports.study.versions import versions_of
 from relocbench.runs.selectors import MethodLike, as_selectors, require_available
 from relocbench.runs.sweep import Limits
 
@@ -54,6 +58,8 @@ class Study:
         One line for each run that left no row.
     page
         The file of the page.
+    courses
+        The progress of each run that has an excess.
 
     Examples
     --------
@@ -71,6 +77,7 @@ class Study:
     warnings: list[str]
     problems: list[str]
     page: Path
+    courses: list[Course] = field(default_factory=list)
 
     def __repr__(self) -> str:
         parts = [counted(len(self.measurements), "run"), counted(self._distinct("selector"), "method")]
@@ -189,7 +196,8 @@ class Study:
         ----------
         kind
             ``runs`` (every run by method), ``distribution`` (the share of runs up to an excess), ``time`` (mean excess
-            against time) or ``sigma`` (mean excess against the spread of topics).
+            against the time of a run), ``progress`` (mean excess during the runs) or ``sigma`` (mean excess against the
+            spread of topics).
         group
             The group of instances, usually a family. It must be given if the study has several.
 
@@ -213,16 +221,20 @@ class Study:
         ['NS', 'RELOC']
         """
         require()
+        from relocbench.reports.study.anytime_plot import over_time
         from relocbench.reports.study.plots import KINDS
 
-        if kind not in KINDS:
-            raise InputError("kind", f"expected one of {', '.join(KINDS)}, got {shown(kind)}")
+        if kind not in (kinds := [*KINDS, "progress"]):
+            raise InputError("kind", f"expected one of {', '.join(kinds)}, got {shown(kind)}")
         groups = list(dict.fromkeys(one.group for one in self.measurements if one.excess is not None))
         if not groups:
             raise InputError("study", "expected runs with an excess, but no run has one")
         if group not in groups and not (group is None and len(groups) == 1):
             raise InputError("group", f"expected one of {', '.join(groups)}, got {shown(group)}")
-        chosen = [one for one in self.measurements if one.group == (group or groups[0]) and one.excess is not None]
+        group = group or groups[0]
+        if kind == "progress":
+            return over_time(curves([one for one in self.courses if one.group == group]))
+        chosen = [one for one in self.measurements if one.group == group and one.excess is not None]
         if kind == "sigma" and len({one.sigma for one in chosen} - {None}) < 2:
             raise InputError("kind", "sigma needs instances with two or more values of the parameter sigma")
         return KINDS[kind](chosen)
@@ -238,6 +250,8 @@ def study(
     time_limit: float = 60.0,
     reference_time: float = 12.0,
     jobs: int = 1,
+    group_by: By | None = None,
+    block_by: By | None = None,
 ) -> Study:
     """Measure how far methods are above the optimum, and write a page.
 
@@ -258,6 +272,10 @@ def study(
         The time limits in seconds of each run, and of each proof that the library does not have.
     jobs
         The number of runs at the same time.
+    group_by, block_by
+        What the groups of instances, and the blocks that are not independent, are made by; see
+        :func:`reports.study.groups.grouped`. For example ``"sigma"``, ``"/^[a-z]+/"``, or a function from an instance
+        to its label.
 
     Returns
     -------
@@ -267,7 +285,8 @@ def study(
     Raises
     ------
     InputError
-        If there is no instance or no method, if a method is unknown or cannot run here, or if a package is missing.
+        If there is no instance or no method, if a method is unknown or cannot run here, if the instances cannot be
+        grouped like that, or if a package is missing.
 
     Examples
     --------
@@ -287,7 +306,8 @@ def study(
     if not found or not selectors:
         raise InputError("study", "expected at least one instance and one method")
     design = Design(selectors, seeds, Limits(time_limit), reference_time, jobs)
-    return conduct(without_duplicates(found), design, folder, f"relocbench.study({','.join(map(str, selectors))!r}, …)")
+    subjects = grouped(without_duplicates(found), group_by, block_by)
+    return conduct(subjects, design, folder, f"relocbench.study({','.join(map(str, selectors))!r}, …)")
 
 
 def conduct(subjects: Sequence[Subject], design: Design, out: Path, command: str) -> Study:
@@ -318,6 +338,10 @@ def conduct(subjects: Sequence[Subject], design: Design, out: Path, command: str
     measurements = measure(subjects, results.rows, results.references, best_known(every, objectives))
     wrong = contradictions(every, results.references)
     warnings = _warnings(measurements, wrong, results.problems)
+    versions = versions_of(every)
+    if versions.warning is not None:
+        warnings.append(versions.warning)
+    warnings += [f"{stop.method} was {stop}." for stop in results.stopped]
     if (out / FORMER_DATA).exists():
         warnings.append(f"`{FORMER_DATA}` in this folder is from an earlier version; `{DATA}` replaces it.")
     write_measurements(measurements, out / DATA)
@@ -327,8 +351,18 @@ def conduct(subjects: Sequence[Subject], design: Design, out: Path, command: str
         "time limits": f"{design.limits.time:g} s per run, {design.reference_time:g} s per proof that the library "
         "does not have",
     }
-    page = write_page(measurements, out / PAGE, command=command, facts=facts, warnings=warnings)
-    return Study(measurements, wrong, warnings, results.problems, page)
+    progress = courses(measurements, results.rows)
+    page = write_page(
+        measurements,
+        out / PAGE,
+        command=command,
+        facts=facts,
+        warnings=warnings,
+        courses=progress,
+        versions=versions,
+        families=[name for name in dict.fromkeys(one.family for one in subjects) if name in FAMILIES],
+    )
+    return Study(measurements, wrong, warnings, results.problems, page, progress)
 
 
 def _warnings(measurements: Sequence[Measurement], wrong: Sequence[str], problems: Sequence[str]) -> list[str]:
@@ -337,15 +371,15 @@ def _warnings(measurements: Sequence[Measurement], wrong: Sequence[str], problem
     if failed:
         first = failed[0]
         found.append(
-            f"{len(failed)} runs have no homes and are not part of any mean. The first is {first.selector} on "
+            f"The means leave out {plural(len(failed), 'run')} without homes. The first is {first.selector} on "
             f"{first.instance}: {first.status}{f' ({first.error})' if first.error else ''}."
         )
     unproved = {one.instance for one in measurements if one.reference is None}
     if unproved:
         found.append(
-            f"{len(unproved)} instances, such as {min(unproved)}, have neither a proven optimum nor a certified bound, "
-            "so their runs have no excess."
+            f"There is neither a proven optimum nor a certified bound of {plural(len(unproved), 'instance')}, such as "
+            f"{min(unproved)}, so these runs have no excess."
         )
     if problems:
-        found.append(f"{len(problems)} runs left no row. The first: {problems[0]}.")
+        found.append(f"{plural(len(problems), 'run')} left no row. The first: {problems[0]}.")
     return found

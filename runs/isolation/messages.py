@@ -2,9 +2,9 @@
 
 The supervisor sends jobs: a pickled :class:`Job` or :class:`Question`, preceded by its length in bytes. The worker
 process answers with JSON arrays ``[run, kind, content]``, one per line, where ``run`` is the id of the job. During a
-run it sends ``loaded``, ``ready``, ``point`` and ``home``; at the end of the run it sends ``result``, ``description``
-or ``failure``. Code of other people runs in the worker process, so every message may be forged or damaged: nothing in
-it is executed, every field is checked, and homes are evaluated by the supervisor.
+run it sends ``compiling``, ``loaded``, ``ready``, ``point`` and ``home``; at the end of the run it sends ``result``,
+``description`` or ``failure``. Code of other people runs in the worker process, so every message may be forged or
+damaged: nothing in it is executed, every field is checked, and homes are evaluated by the supervisor.
 """
 
 import json
@@ -17,6 +17,7 @@ from typing import Any, Literal
 
 from relocbench.instances.errors import shown
 from relocbench.instances.instance import Instance
+from relocbench.instances.kernels.compile_notice import print_notice
 from relocbench.instances.solution import Progress
 from relocbench.runs.isolation.process_tree import Usage
 from relocbench.runs.methods import Selector
@@ -195,7 +196,9 @@ class RunRecord:
 
     def _add(self, kind: str, content: Any) -> None:
         now = time.perf_counter()
-        if kind == "loaded" and self.loaded_at is None:
+        if kind == "compiling":
+            print_notice()
+        elif kind == "loaded" and self.loaded_at is None:
             self.loaded_at = now
         elif kind == "ready" and self.ready_at is None:
             self.ready_at, self.cpu_when_ready = now, _amount(content)

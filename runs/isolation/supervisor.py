@@ -21,7 +21,7 @@ from relocbench.runs.isolation.messages import Answer, Job, Question, ReportedFa
 from relocbench.runs.isolation.process_tree import Usage, has_ended
 from relocbench.runs.isolation.worker_process import WorkerProcess
 from relocbench.runs.methods import Selector
-from relocbench.runs.outcome import Failure, Outcome, verified
+from relocbench.runs.outcome import INTERRUPTED, Failure, Outcome, verified
 
 GIB = 1 << 30
 # Default memory limit of a run, in bytes.
@@ -101,12 +101,13 @@ class Worker:
         time_limit: float = 60.0,
         log: Path | None = None,
         on_progress: Progress | None = None,
+        keep_incumbent: bool = False,
     ) -> Outcome:
         """Run a method.
 
         Parameters
         ----------
-        instance, selector, seed, time_limit, log, on_progress
+        instance, selector, seed, time_limit, log, on_progress, keep_incumbent
             As in :func:`runs.solve.run_isolated`.
 
         Returns
@@ -119,7 +120,7 @@ class Worker:
         InputError
             If the log cannot be written.
         KeyboardInterrupt
-            If ``stop`` was set.
+            If ``stop`` was set, or the user interrupts the run (but see ``keep_incumbent``).
         """
         if log is not None:
             try:
@@ -130,7 +131,13 @@ class Worker:
         job = Job(instance, selector, seed, time_limit, log is not None, str(log or os.devnull))
         record = RunRecord(job.run, on_progress)
         try:
-            outcome = self._outcome(job, record, self._watch(job, record))
+            try:
+                abort = self._watch(job, record)
+            except KeyboardInterrupt:
+                if not keep_incumbent or record.home is None:
+                    raise
+                abort = _Abort("stopped", "feasible", INTERRUPTED)
+            outcome = self._outcome(job, record, abort)
             # A method may leave a process, a thread or a second answer behind, which would meddle with the next run.
             final = record.answer
             alone = isinstance(final, Answer | ReportedFailure) and final.threads == 1

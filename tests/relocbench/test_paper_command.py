@@ -64,22 +64,21 @@ def test_one_seed_is_too_few_for_a_verdict(done):
 def test_the_page_has_every_figure_and_tables_sort(done, tmp_path):
     out, _ = done
     with browser(tmp_path) as chromium:
-        # Two maps of topics, three steps and the optimum, five methods and the optimum, two maps of the evaluation, one
-        # histogram, and three studies of six panels.
-        assert chromium.open(out / "paper.html") == 2 + 4 + 6 + 2 + 1 + 18
+        # Three studies of six panels, two maps of topics, three steps and the optimum, five methods and the optimum,
+        # two maps of the evaluation, and one histogram.
+        assert chromium.open(out / "paper.html") == 18 + 2 + 4 + 6 + 2 + 1
         assert chromium.errors == []
         assert "Glossary" in chromium.texts("#glossary h2")
         chromium.evaluate("document.querySelector('table.sortable th button').click()")
         assert chromium.texts("table.sortable")[0].count("too few seeds to tell") == 12
         assert chromium.evaluate("document.querySelector('table.sortable tbody td').textContent") == "12"
-        place = "(() => { const box = document.querySelector('#figure-16 path.point').getBoundingClientRect();"
+        place = "(() => { const box = document.querySelector('#figure-1 path.point').getBoundingClientRect();"
         place += " return [box.x + box.width / 2, box.y + box.height / 2]; })()"
-        chromium.evaluate("document.querySelector('#figure-16').scrollIntoView({behavior: 'instant'})")
+        chromium.evaluate("document.querySelector('#figure-1').scrollIntoView({behavior: 'instant'})")
         chromium.click(*chromium.evaluate(place))
         [command] = chromium.texts(".command:not([hidden]) code")
         assert command.startswith("relocbench bench --family paper --set sigma=5")
-        chromium.open(out / "paper.html", width=390, height=800, dark=True)
-        assert chromium.evaluate("document.documentElement.scrollWidth") == 390
+        chromium.assert_readable(out / "paper.html")
 
 
 def test_a_second_call_repeats_no_runs(done):

@@ -15,6 +15,13 @@ from relocbench.reports.pages.chromium import find_chromium
 
 # The longest wait in seconds, far more than any step needs: only a browser that hangs exceeds it.
 WAIT_SECONDS = 120.0
+# The colour of texts in the dark scheme.
+DARK_INK = "rgb(231, 233, 235)"
+SWITCH_ALL = """
+document.querySelectorAll(".switches [aria-pressed]").forEach((one) => one.click());
+redraw(plots).then(() => null);
+"""
+LAYOUT = Path(__file__).parent / "layout.js"
 # The debugging protocol uses the file descriptors 3 and 4, so no port is needed.
 START = """
 import fcntl, os, sys
@@ -98,8 +105,7 @@ class Browser:
         self.call(
             "Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1, mobile=width < 600
         )
-        scheme = {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}
-        self.call("Emulation.setEmulatedMedia", media=media, features=[scheme])
+        self.set_media(dark=dark, media=media)
         self.errors.clear()
         self.call("Page.navigate", url=Path(page).resolve().as_uri())
         end = time.monotonic() + WAIT_SECONDS
@@ -108,6 +114,25 @@ class Browser:
             assert not self.errors, self.errors
             time.sleep(0.05)
         return int(drawn)
+
+    def set_media(self, *, dark=False, media=""):
+        """Set the colour scheme of the reader, and ``print`` or the screen."""
+        scheme = {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}
+        self.call("Emulation.setEmulatedMedia", media=media, features=[scheme])
+
+    def faults(self):
+        """Return the faults of the layout, see ``layout.js``, and the errors of the console."""
+        return self.evaluate(LAYOUT.read_text(encoding="utf-8")) + self.errors
+
+    def assert_readable(self, page):
+        """Check the layout of a page on a phone and on a screen: light, and dark with all axes switched."""
+        for width, height in ((400, 800), (1400, 900)):
+            self.open(page, width=width, height=height)
+            assert self.faults() == [], f"{width} px"
+            self.set_media(dark=True)
+            self.evaluate(SWITCH_ALL)
+            assert self.evaluate("getComputedStyle(document.querySelector('.xtick text')).fill") == DARK_INK
+            assert self.faults() == [], f"{width} px, dark, all axes switched"
 
     def evaluate(self, script):
         """Return the value of a JavaScript expression; a promise is awaited."""
@@ -139,6 +164,22 @@ class Browser:
             more["clip"] = dict(zip(("x", "y", "width", "height"), clip, strict=True)) | {"scale": 1}
         answer = self.call("Page.captureScreenshot", format="png", captureBeyondViewport=whole, **more)
         Path(path).write_bytes(base64.b64decode(answer["data"]))
+
+    def press(self, key):
+        """Press a key, such as ``Enter``, in the element that has the focus."""
+        for kind, more in (("keyDown", {"text": "\r"} if key == "Enter" else {}), ("keyUp", {})):
+            self.call("Input.dispatchKeyEvent", type=kind, key=key, code=key, windowsVirtualKeyCode=13, **more)
+
+    def download(self, folder, script):
+        """Run a script that downloads a file into a folder, and return the file."""
+        known = set(Path(folder).iterdir())
+        self.call("Browser.setDownloadBehavior", session=False, behavior="allow", downloadPath=str(folder))
+        self.evaluate(script)
+        end = time.monotonic() + WAIT_SECONDS
+        while not (new := [one for one in set(Path(folder).iterdir()) - known if one.suffix != ".crdownload"]):
+            assert time.monotonic() < end, "nothing was downloaded"
+            time.sleep(0.05)
+        return new[0]
 
     def printed(self):
         """Return the page as a PDF."""

@@ -41,11 +41,6 @@ def test_the_page_loads_with_all_plots_and_tables_sort(chromium, tmp_path):
     assert chromium.evaluate("document.querySelector('a[href$=\".log\"]').href") == log.as_uri()
 
 
-def test_the_page_fits_a_phone(chromium, tmp_path):
-    chromium.open(written(race(), tmp_path).page, width=390, height=800)
-    assert chromium.evaluate("document.documentElement.scrollWidth") == 390
-
-
 def test_the_page_starts_with_wrong_answers(chromium, tmp_path):
     rows = [*race(), row("cpsat", objective=13.0)]
     chromium.open(written(rows, tmp_path).page)

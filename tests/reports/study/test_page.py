@@ -38,6 +38,8 @@ def test_the_lead_states_the_mean_excess_and_the_references(measurements):
     )
     alone = [one for one in measurements if one.sigma == 1 and one.selector == "otos"]
     assert "(6 proven optima): the mean excess of OTOS is" in lead(alone)
+    one_seed = [dataclasses.replace(one, block="paper, seed 0") for one in measurements]
+    assert lead(one_seed).startswith("`paper`, 12 instances, n = 1 independent sample, of 390 clients")
     few_servers = [dataclasses.replace(one, servers=4) for one in measurements]
     assert lead(few_servers).endswith("(With K = 4 clusters and at most 4 servers, RELOC is the same as NS here.)")
 
@@ -54,8 +56,9 @@ def test_the_page_is_complete_in_a_browser(measurements, tmp_path):
         assert chromium.errors == []
         assert chromium.texts(".warning")[-2:] == ["A run contradicts a proof: a <b>.", "1 runs have no homes."]
         assert chromium.texts("h2") == [
-            "Regime by regime",
             "Excess against σ, paper",
+            "What is compared",
+            "Regime by regime",
             "Distribution of the excess",
             "Excess against time",
             "Every run",
