@@ -171,7 +171,7 @@ class Certified:
     --------
     >>> import relocbench
     >>> instance = relocbench.generate("tiny", regime="scarce", shape="plain")
-    >>> certified = relocbench.certify(instance, time_limit=10)
+    >>> certified = relocbench.certify(instance, time_limit=60)
     >>> certified.status, certified.gap
     ('optimal', 0.0)
     >>> certified.bound <= certified.objective
@@ -289,7 +289,7 @@ def certify(
     --------
     >>> import relocbench
     >>> instance = relocbench.generate("tiny", regime="scarce", shape="plain")
-    >>> relocbench.certify(instance, time_limit=10)
+    >>> relocbench.certify(instance, time_limit=60)
     <Certified optimal: ΣD 7.7531518, bound 7.7531..., gap 0%>
     """
     check_size(instance)

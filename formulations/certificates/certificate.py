@@ -259,7 +259,7 @@ def write_certificate(certificate: Certificate, path: str | Path) -> None:
     --------
     >>> import relocbench
     >>> instance = relocbench.generate("tiny", regime="scarce", shape="plain")
-    >>> certified = relocbench.certify(instance, time_limit=10)
+    >>> certified = relocbench.certify(instance, time_limit=60)
     >>> relocbench.write_certificate(certified.certificate, "cert.json")
     >>> relocbench.verify(instance, "cert.json").proved
     True

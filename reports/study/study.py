@@ -13,7 +13,7 @@ from relocbench.instances.instance import Instance
 from relocbench.instances.library.library import Library
 from relocbench.instances.notebook_card import card, counted, percent
 from relocbench.reports.pages.requirements import require
-from relocbench.reports.study.anytime import Course, courses
+from relocbench.reports.study.anytime import Course, courses, curves
 from relocbench.reports.study.excess import (
     Measurement,
     Summary,
@@ -196,7 +196,8 @@ class Study:
         ----------
         kind
             ``runs`` (every run by method), ``distribution`` (the share of runs up to an excess), ``time`` (mean excess
-            against time) or ``sigma`` (mean excess against the spread of topics).
+            against the time of a run), ``progress`` (mean excess during the runs) or ``sigma`` (mean excess against the
+            spread of topics).
         group
             The group of instances, usually a family. It must be given if the study has several.
 
@@ -220,16 +221,20 @@ class Study:
         ['NS', 'RELOC']
         """
         require()
+        from relocbench.reports.study.anytime_plot import over_time
         from relocbench.reports.study.plots import KINDS
 
-        if kind not in KINDS:
-            raise InputError("kind", f"expected one of {', '.join(KINDS)}, got {shown(kind)}")
+        if kind not in (kinds := [*KINDS, "progress"]):
+            raise InputError("kind", f"expected one of {', '.join(kinds)}, got {shown(kind)}")
         groups = list(dict.fromkeys(one.group for one in self.measurements if one.excess is not None))
         if not groups:
             raise InputError("study", "expected runs with an excess, but no run has one")
         if group not in groups and not (group is None and len(groups) == 1):
             raise InputError("group", f"expected one of {', '.join(groups)}, got {shown(group)}")
-        chosen = [one for one in self.measurements if one.group == (group or groups[0]) and one.excess is not None]
+        group = group or groups[0]
+        if kind == "progress":
+            return over_time(curves([one for one in self.courses if one.group == group]))
+        chosen = [one for one in self.measurements if one.group == group and one.excess is not None]
         if kind == "sigma" and len({one.sigma for one in chosen} - {None}) < 2:
             raise InputError("kind", "sigma needs instances with two or more values of the parameter sigma")
         return KINDS[kind](chosen)

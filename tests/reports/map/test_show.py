@@ -13,7 +13,7 @@ HOME = [0, 0, 1, 1]
 
 
 def titles(figure):
-    return [note.text for note in figure.layout.annotations]
+    return [note.text for note in figure.layout.annotations if "Y = " in note.text]
 
 
 def test_homes_in_every_form_are_drawn_side_by_side(tmp_path):
@@ -29,10 +29,16 @@ def test_homes_in_every_form_are_drawn_side_by_side(tmp_path):
         f"<b>OTOS</b>: Y = {relocbench.solve(INSTANCE, 'otos').y:.4f} ms",
     ]
     drawn = [trace for trace in figure.data if trace.name.startswith("client")]
-    assert [trace.xaxis for trace in drawn] == ["x", "x2", "x3", "x4", "x5"]
+    # A map has two pairs of axes: of the places, and of the loads below.
+    assert [(trace.xaxis, trace.yaxis) for trace in drawn] == [(f"x{at}", f"y{at}") for at in ("", 3, 5, 7, 9)]
+    loads = [trace for trace in figure.data if trace.type == "bar"]
+    assert {trace.xaxis for trace in loads} == {"x2", "x4", "x6", "x8", "x10"}
     assert all(list(trace.x) == INSTANCE.client_x.tolist() for trace in drawn)
     # Kilometres are equally long in both directions on every map, and each name is in the legend once.
-    assert [figure.layout[f"yaxis{number or ''}"].scaleanchor for number in ("", 2, 3)] == ["x", "x2", "x3"]
+    assert [figure.layout[f"yaxis{at}"].scaleanchor for at in ("", 3, 5)] == ["x", "x3", "x5"]
+    edges = [edge for at in ("", 3, 5, 7, 9) for edge in figure.layout[f"xaxis{at}"].domain]
+    assert edges == sorted(edges)
+    assert [figure.layout[f"xaxis{at}"].anchor for at in ("", 2, 3, 4)] == ["y", "y2", "y3", "y4"]
     named = [trace.name for trace in figure.data if trace.showlegend is not False]
     assert len(named) == len(set(named)) >= 4
 

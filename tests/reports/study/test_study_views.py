@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from relocbench.instances.errors import InputError
+from relocbench.reports.study.anytime import Course
 from relocbench.reports.study.excess import Measurement
 from relocbench.reports.study.plots import KINDS
 from relocbench.reports.study.study import Study
@@ -20,8 +21,14 @@ MEASUREMENTS = [
 ]
 
 
+COURSES = [
+    Course(one.group, one.selector, one.seed, one.hash, (0.01, one.seconds), (2 * one.excess, one.excess), True)
+    for one in MEASUREMENTS
+]
+
+
 def study(measurements=MEASUREMENTS):
-    return Study(list(measurements), [], [], [], Path("report.html"))
+    return Study(list(measurements), [], [], [], Path("report.html"), COURSES)
 
 
 def test_a_table_and_a_frame_have_one_row_per_run():
@@ -56,7 +63,7 @@ def test_without_pandas_the_error_says_how_to_install_it(monkeypatch):
     assert study().to_arrow().num_rows == len(MEASUREMENTS)
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", [*KINDS, "progress"])
 def test_every_kind_of_plot_shows_every_method(kind):
     figure = study().plot(kind)
     assert {"NS", "RELOC"} <= {trace.name for trace in figure.data}
@@ -73,7 +80,7 @@ def test_a_plot_shows_the_group_that_is_asked_for():
 
 
 def test_a_plot_that_cannot_be_drawn_is_refused():
-    with pytest.raises(InputError, match=f"kind: expected one of {', '.join(KINDS)}, got 'pie'"):
+    with pytest.raises(InputError, match=f"kind: expected one of {', '.join(KINDS)}, progress, got 'pie'"):
         study().plot("pie")
     with pytest.raises(InputError, match="no run has one"):
         study([measurement("a", "nearest", None)]).plot()
