@@ -37,6 +37,7 @@ from relocbench.instances.kernels.ragged import FloatArray, IntArray
 from relocbench.instances.nearest_server import nearest_server
 from relocbench.instances.solution import Progress, Solution, report
 from relocbench.runs.certify_params import PARAMS
+from relocbench.runs.isolation.import_guard import refuse_during_import
 
 
 class _Incumbent:
@@ -228,6 +229,7 @@ def certify(
     InputError
         If the instance is too large for the verifier.
     """
+    refuse_during_import("relocbench.certify")
     check_size(instance)
     run = _Run(instance, start, seed, time_limit, on_progress)
     run.search()

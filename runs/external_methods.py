@@ -24,6 +24,7 @@ from relocbench.instances.evaluation import checked_home
 from relocbench.instances.instance import Instance
 from relocbench.instances.settings import UNIONS
 from relocbench.instances.solution import Solution
+from relocbench.runs.isolation.import_guard import CalledDuringImportError
 from relocbench.runs.isolation.supervisor import Worker
 from relocbench.runs.methods import RESERVED_ARGUMENTS, Method, Solve
 
@@ -301,6 +302,8 @@ def _load(where: str, modification_time: int) -> Callable[..., Any]:
     place, _, name = where.rpartition(":")
     try:
         module = _import_file(Path(place)) if place.endswith(".py") else importlib.import_module(place)
+    except CalledDuringImportError:
+        raise
     except (Exception, SystemExit) as error:  # importing other people's code can raise anything
         text = reason(error) if isinstance(error, Exception) else str(error)
         raise InputError("method", f"cannot be imported ({type(error).__name__}: {text})") from error

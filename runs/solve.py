@@ -20,6 +20,7 @@ from relocbench.instances.generators.families import family
 from relocbench.instances.instance import Instance
 from relocbench.instances.kernels.ragged import IntArray
 from relocbench.instances.solution import Progress, Solution
+from relocbench.runs.isolation.import_guard import refuse_during_import
 from relocbench.runs.isolation.supervisor import MEMORY_LIMIT, Worker
 from relocbench.runs.methods import Selector
 from relocbench.runs.outcome import INTERRUPTED, Outcome, Point
@@ -145,6 +146,7 @@ def solve(
     RunError
         If the run failed, or was stopped before it reported homes.
     """
+    refuse_during_import("relocbench.solve")
     selector = as_selector(method)
     if not selector.is_isolated:
         return _solve_here_until_interrupted(instance, selector, seed, time_limit, on_progress, keep_incumbent)

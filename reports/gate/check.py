@@ -19,6 +19,7 @@ from relocbench.reports.gate.comparison import Finding, Pairs, Rule, compare, gr
 from relocbench.reports.gate.measurement import FailedRun, Job, MethodRuns, measure
 from relocbench.reports.gate.shrink_failure import SmallestInstance, smallest_failure, smallest_regression
 from relocbench.reports.gate.verdict import Change, Subject, Verdict, WrittenInstance
+from relocbench.runs.isolation.import_guard import refuse_during_import
 from relocbench.runs.isolation.supervisor import MEMORY_LIMIT
 from relocbench.runs.methods import Selector
 from relocbench.runs.selectors import as_selector
@@ -107,6 +108,7 @@ def check(
     --------
     In a test: ``relocbench.check("mine.py:my_heuristic", baseline="baseline.json").assert_passed()``.
     """
+    refuse_during_import("relocbench.check")
     rule = rule or Rule()
     opened = Library(library)
     path = baseline_path(baseline)

@@ -12,6 +12,7 @@ from relocbench.reports.study.excess import Measurement, best_known, measure, wr
 from relocbench.reports.study.references import contradictions
 from relocbench.reports.study.runner import Design, run
 from relocbench.reports.study.subjects import Subject, kept, of_family, without_duplicates
+from relocbench.runs.isolation.import_guard import refuse_during_import
 from relocbench.runs.selectors import parse_selectors, require_available
 from relocbench.runs.sweep import Limits
 
@@ -88,6 +89,7 @@ def study(
     InputError
         If there is no instance or no method, if a method is unknown or cannot run here, or if a package is missing.
     """
+    refuse_during_import("relocbench.study")
     require()
     selectors = parse_selectors([methods] if isinstance(methods, str) else methods)
     require_available(selectors)
