@@ -122,7 +122,7 @@ def _bench(
     rule = gives_nothing(selectors)
     running = sweep(tasks, Store(out), limits, jobs=jobs, retry_errors=retry_errors, counts_as_failed=rule)
     with resumable(out), contextlib.closing(running):
-        rows += progress(running, len(tasks), "running")
+        rows += progress(running, len(tasks), "running methods")
     order = {task.run(limits): number for number, task in enumerate(tasks)}
     ordered = sorted(rows, key=lambda row: order[row.run])
     if print_benchmark(ordered, out, as_json, early_stops(rows, tasks)):
@@ -151,7 +151,7 @@ def _cross_check(
     with resumable(store.folder):
         running = run_all(instances, selectors, limits, store=store, jobs=jobs, retry_errors=retry_errors)
         with contextlib.closing(running):
-            rows += progress(running, len(instances) * len(selectors), "comparing")
+            rows += progress(running, len(instances) * len(selectors), "comparing methods")
         answer = conclude(rows, instances, selectors, limits, out=out / "disagreements")
     # The library may contradict a claim that no other method contradicts.
     known = {(one.hash, one.methods[0], one.seed) for one in answer.disagreements}
@@ -190,7 +190,7 @@ def _instances(
     parameters = read_parameters(chosen, settings)
     if family is not None:
         total, generated = generate_many(family, read_seeds("--seeds", seeds), parameters)
-        found += progress(generated, total, "generating")
+        found += progress(generated, total, "generating instances")
     elif parameters or seeds is not None:
         given = [*parameters, *(["seeds"] if seeds is not None else [])]
         raise InputError(f"--{given[0]}", "needs --family")

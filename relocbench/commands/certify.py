@@ -37,7 +37,7 @@ def run(
     problem = read_instance(instance)
     homes = None if start is None else read_solution(start, problem).home
     with live_line() as show:
-        show("compiling")
+        show("loading")
         warm_up("bound")
 
         def progress(seconds: float, incumbent: float, bound: float) -> None:

@@ -90,7 +90,7 @@ def run(
     total, instances = generate_many(
         family, read_seeds("--seed", seed), parameters, social=social, sites=sites, people=people
     )
-    stream = progress(instances, total, "generating")
+    stream = progress(instances, total, "generating instances")
     if out.suffix == ".parquet":
         written = [str(out)]
         write_rows(stream, out)
