@@ -9,6 +9,7 @@ import typer
 
 from relocbench.benchmark_output import print_benchmark, print_report, write_report
 from relocbench.commands.options import read_parameters, read_seeds
+from relocbench.instances.errors import plural
 from relocbench.runs.progress import progress
 from relocbench.terminal import print_json, resumable
 
@@ -169,9 +170,11 @@ def _cross_check(
             print(f"{found.instance}: {found.message}" + (f"; smallest instance: {found.file}" if found.file else ""))
         others = f"{answer.unfinished} unfinished, {answer.refused} refused"
         print(
-            f"{answer.instances} instances, {len(selectors)} methods, {answer.runs} runs ({others}): "
-            f"{answer.optima} claimed optima and {answer.bounds} other bounds compared, "
-            + (f"{len(answer.disagreements)} disagreements" if answer.disagreements else "all agree")
+            f"{plural(answer.instances, 'instance')}, {plural(len(selectors), 'method')}, "
+            f"{plural(answer.runs, 'run')} ({others}): "
+            f"{plural(answer.optima, 'claimed optimum', 'claimed optima')} and "
+            f"{plural(answer.bounds, 'other bound')} compared, "
+            + (plural(len(answer.disagreements), "disagreement") if answer.disagreements else "all agree")
         )
         print_report(files)
     if answer.disagreements:

@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 
+from relocbench.instances.errors import plural
 from relocbench.runs.progress import live_line
 from relocbench.terminal import print_json
 
@@ -67,5 +68,5 @@ def run(
             f"{verdict.status}: ΣD = {answer['objective']:.10g}, lower bound {solution.bound:.10g} "
             f"(gap {verdict.gap_text}); {answer['seconds']:.1f} s"
         )
-        print(f"certificate: {out}, {verdict.steps} steps, {out.stat().st_size / 1000:.0f} kB")
+        print(f"certificate: {out}, {plural(verdict.steps, 'step')}, {out.stat().st_size / 1000:.0f} kB")
         print(f"to verify it: relocbench verify {instance} {out}")

@@ -18,6 +18,7 @@ from relocbench.commands.options import (
     read_parameters,
     read_seeds,
 )
+from relocbench.instances.errors import plural
 from relocbench.runs.progress import progress
 from relocbench.terminal import print_json
 
@@ -112,4 +113,4 @@ def run(
     if as_json:
         print_json({"instances": total, "files": written})
     else:
-        print(f"{total} instance{'s' if total > 1 else ''} in {out}")
+        print(f"{plural(total, 'instance')} in {out}")

@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 
 from relocbench.heuristics.reloc import snapshots
+from relocbench.instances.errors import plural
 from relocbench.instances.evaluation import evaluate
 from relocbench.instances.gap import excess, gap
 from relocbench.instances.instance import Instance
@@ -48,7 +49,7 @@ def write_page(found: Evaluation, setup: Setup, command: str, path: Path) -> lis
     judged = claims(found.measures, found.clusters)
     page = Page("The paper's evaluation, repeated", _lead(found.measures, judged))
     if found.problems:
-        page.warning(f"{len(found.problems)} runs failed and are left out below. The first: {found.problems[0]}")
+        page.warning(f"Left out: {plural(len(found.problems), 'failed run')}. The first: {found.problems[0]}")
     _claims(page, judged, len(found.measures.seeds))
     _distributions(page, found)
     _steps(page, found)
@@ -111,7 +112,7 @@ def _claims(page: Page, judged: Sequence[Claim], seeds: int) -> None:
         Table(
             columns,
             rows,
-            f"Verdicts with {seeds} seeds, from 95 % intervals that are not corrected for the number of tests. "
+            f"Verdicts with {plural(seeds, 'seed')}, from 95 % intervals without a correction for the number of tests. "
             "The last column names the readings of RELOC that give another verdict: "
             + "; ".join(f"`{reading}`: {meaning}" for reading, meaning in READINGS.items() if reading)
             + ".",
@@ -143,7 +144,7 @@ def _tests(page: Page, judged: Sequence[Claim]) -> None:
         columns = [Column("#", "d"), Column("reading"), Column("verdict"), Column("numbers")]
         page.subsection("Claims that depend on the reading of Algorithm 1")
         table = Table(columns, rows, "The claims whose verdict differs between readings.")
-        page.table(table, folded=f"All readings ({len(rows)} rows)")
+        page.table(table, folded=f"All readings ({plural(len(rows), 'row')})")
 
 
 def _sentence(text: str) -> str:
@@ -254,7 +255,7 @@ def _studies(page: Page, found: Evaluation, setup: Setup) -> None:
     bands = (
         f"Bands are 95 % bootstrap intervals of the mean over {len(measures.seeds)} seeds."
         if len(measures.seeds) >= FEWEST_FOR_INTERVAL
-        else f"Means of {len(measures.seeds)} seeds; with so few seeds, the bands mean little."
+        else f"Means of {plural(len(measures.seeds), 'seed')}; with so few seeds, the bands mean little."
     )
     page.section("Against σ, the spread of a topic's members", _certainty(measures, "sigma"))
     page.panels(
