@@ -1,7 +1,9 @@
 """The error for input that cannot be used, and helpers for messages."""
 
+import difflib
 import os
 import reprlib
+from collections.abc import Iterable
 
 # Abbreviates values of any size, because a file may contain a list of millions of entries.
 _BRIEF = reprlib.Repr()
@@ -97,6 +99,45 @@ def reason(error: Exception) -> str:
     """
     code = error.errno if isinstance(error, OSError) else None
     return _cut(" ".join((os.strerror(code) if code else str(error)).split()), 120)
+
+
+def one_of(names: Iterable[str], given: str) -> str:
+    """Return the problem of a name that is not among the known ones.
+
+    Parameters
+    ----------
+    names
+        The known names.
+    given
+        The name that was given.
+
+    Returns
+    -------
+    str
+        ``expected one of …, got …``, with the known name that is most similar, if there is one.
+    """
+    known = list(names)
+    return f"expected one of {', '.join(known)}, got {shown(given)}{did_you_mean(known, given)}"
+
+
+def did_you_mean(names: Iterable[str], given: str) -> str:
+    """Return a suggestion for a name that is not among the known ones.
+
+    Parameters
+    ----------
+    names
+        The known names.
+    given
+        The name that was given.
+
+    Returns
+    -------
+    str
+        ``; did you mean …?`` with the known name that is most similar; empty if none is similar.
+    """
+    # Long texts are not names, and comparing them takes long.
+    close = difflib.get_close_matches(given[:100], list(names), n=1)
+    return f"; did you mean {close[0]!r}?" if close else ""
 
 
 def plural(count: int, noun: str, plural_noun: str = "") -> str:

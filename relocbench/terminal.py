@@ -11,6 +11,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+from relocbench.instances.errors import plural
+
 
 @contextlib.contextmanager
 def resumable(out: Path) -> Iterator[None]:
@@ -130,7 +132,9 @@ def print_cost(cost: dict[str, Any]) -> None:
         The values that ``relocbench evaluate --json`` prints.
     """
     print(f"Y = {cost['Y']:.9g}   Y1 = {cost['Y1']:.9g}   Y2 = {cost['Y2']:.9g}")
-    print(f"ΣD = {cost['objective']:.12g} over {cost['publications']:,} publications")
+    print(f"ΣD = {cost['objective']:.12g} over {plural(cost['publications'], 'publication')}")
     overloaded = sum(share < 1.0 for share in cost["theta"])
     loads = f"largest storage load {max(cost['storage']):,.6g}, largest compute load {max(cost['compute']):,.6g}"
-    print(f"{len(cost['theta']):,} servers, {overloaded:,} overloaded, least θ {min(cost['theta']):.4f}; {loads}")
+    print(
+        f"{plural(len(cost['theta']), 'server')}, {overloaded:,} overloaded, least θ {min(cost['theta']):.4f}; {loads}"
+    )

@@ -38,6 +38,7 @@ from relocbench.instances.nearest_server import nearest_server
 from relocbench.instances.notebook_card import card, counted, percent
 from relocbench.instances.solution import Progress, Solution, report
 from relocbench.runs.certify_params import PARAMS
+from relocbench.runs.isolation.import_guard import refuse_during_import
 from relocbench.runs.solve import warm_up
 
 
@@ -292,6 +293,7 @@ def certify(
     >>> relocbench.certify(instance, time_limit=60)
     <Certified optimal: ΣD 7.7531518, bound 7.7531..., gap 0%>
     """
+    refuse_during_import("relocbench.certify")
     check_size(instance)
     warm_up("bound")
     return _certify(instance, start, seed, time_limit, on_progress)

@@ -22,6 +22,7 @@ from relocbench.instances.instance import Instance
 from relocbench.instances.kernels.imported_files import imported_files
 from relocbench.instances.settings import UNIONS
 from relocbench.instances.solution import Solution
+from relocbench.runs.isolation.import_guard import CalledDuringImportError
 from relocbench.runs.method_code import file_code
 from relocbench.runs.methods import PROVES, Proves, Solve
 
@@ -330,6 +331,8 @@ def _load(where: str, modification_time: int) -> Callable[..., Any]:
     place, _, name = where.rpartition(":")
     try:
         module = _import_file(Path(place)) if place.endswith(".py") else importlib.import_module(place)
+    except CalledDuringImportError:
+        raise
     except (Exception, SystemExit) as error:  # importing other people's code can raise anything
         text = reason(error) if isinstance(error, Exception) else str(error)
         raise InputError("method", f"cannot be imported ({type(error).__name__}: {text})") from error

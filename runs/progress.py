@@ -105,6 +105,7 @@ def _with_bar(items: Iterable[Item], total: int, what: str) -> Iterator[Item]:
         TimeRemainingColumn,
     )
     from rich.progress import Task as Shown
+    from rich.table import Column
     from rich.text import Text
 
     class Work(TextColumn):
@@ -118,9 +119,10 @@ def _with_bar(items: Iterable[Item], total: int, what: str) -> Iterator[Item]:
         TimeElapsedColumn(),
         TextColumn("left"),
         TimeRemainingColumn(),
-        Work(""),
+        Work("", table_column=Column(ratio=1, no_wrap=True)),  # it gets the width that the others leave
         console=Console(stderr=True),
         transient=True,
+        expand=True,
         speed_estimate_period=600.0,
     )
     with bar:

@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from relocbench.instances.errors import InputError, shown
+from relocbench.instances.errors import InputError, did_you_mean, one_of, shown
 from relocbench.instances.settings import setting
 from relocbench.runs.external_methods import method_at, method_of_function, registered_method
 from relocbench.runs.methods import METHODS, Method, Selector
@@ -60,7 +60,7 @@ def parse_selector(text: str) -> Selector:
     name, settings = match.groups()
     method = METHODS.get(name) or registered_method(name)
     if method is None:
-        raise InputError("method", f"expected one of {', '.join(METHODS)}, got {shown(name)}")
+        raise InputError("method", one_of(METHODS, name))
     return _with_settings(method, settings or "")
 
 
@@ -233,9 +233,9 @@ def _with_settings(method: Method, text: str) -> Selector:
         elif equals and key in known:
             settings[key] = setting(f"method {method.name}: {key}", known[key].annotation, value)
         else:
-            names = ", ".join([*known, *(["start"] if method.takes("start") else [])]) or "no parameters"
-            problem = f"expected parameter=value with one of: {names}; got {shown(part)}"
-            raise InputError(f"method {method.name}", problem)
+            names = [*known, *(["start"] if method.takes("start") else [])]
+            problem = f"expected parameter=value with one of: {', '.join(names) or 'no parameters'}; got {shown(part)}"
+            raise InputError(f"method {method.name}", problem + ("" if key in names else did_you_mean(names, key)))
     return Selector(method, settings, start)
 
 

@@ -22,6 +22,7 @@ from relocbench.instances.instance import Instance
 from relocbench.instances.kernels.ragged import FloatArray, IntArray
 from relocbench.instances.notebook_card import card, percent
 from relocbench.instances.solution import Progress, Solution
+from relocbench.runs.isolation.import_guard import refuse_during_import
 from relocbench.runs.isolation.supervisor import MEMORY_LIMIT, Worker
 from relocbench.runs.methods import Selector
 from relocbench.runs.outcome import INTERRUPTED, Outcome, Point
@@ -233,6 +234,7 @@ def solve(
     >>> relocbench.solve(instance, "enumerate", time_limit=30)
     <Result enumerate on tiny-scarce-plain-0: optimal, ΣD 7.7531518, Y 1.93829 ms, bound 7.7531518, gap 0%>
     """
+    refuse_during_import("relocbench.solve")
     selector = with_start(as_selector(method), start)
     if not selector.is_isolated:
         return _solve_here_until_interrupted(instance, selector, seed, time_limit, on_progress, keep_incumbent)

@@ -7,7 +7,7 @@ import math
 import time
 from dataclasses import dataclass
 
-from relocbench.instances.errors import InputError
+from relocbench.instances.errors import InputError, plural
 
 # The default limits.
 TIME_LIMIT = 60.0
@@ -104,7 +104,7 @@ class Budget:
             If there are too many.
         """
         if steps > self._max_steps:
-            problem = f"has {steps} steps, more than the limit of {self._max_steps} (--max-steps)"
+            problem = f"has {plural(steps, 'step')}, more than the limit of {self._max_steps} (--max-steps)"
             raise InputError("proof", problem)
 
     def check_time(self) -> None:

@@ -13,7 +13,7 @@ from typing import Any, get_type_hints
 
 import numpy as np
 
-from relocbench.instances.errors import InputError, shown
+from relocbench.instances.errors import InputError, did_you_mean, one_of, shown
 from relocbench.instances.files.follower_graph import FollowerGraph
 from relocbench.instances.files.places import Places
 from relocbench.instances.generators.generator import Generator, Streams
@@ -97,7 +97,7 @@ class Family:
         """Return an override in the type of its parameter."""
         types = _parameter_types(self.parameters_class) | METHOD_SETTINGS | COMMON_SETTINGS
         if name not in types:
-            raise InputError(name, f"expected one of {', '.join(types)}")
+            raise InputError(name, f"expected one of {', '.join(types)}{did_you_mean(types, name)}")
         converted: Value = setting(name, types[name], value)
         return converted
 
@@ -238,7 +238,7 @@ def family(name: str) -> Family:
         If there is no family of that name.
     """
     if name not in FAMILIES:
-        raise InputError("family", f"expected one of {', '.join(FAMILIES)}, got {shown(name)}")
+        raise InputError("family", one_of(FAMILIES, name))
     return FAMILIES[name]
 
 

@@ -8,7 +8,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from relocbench.instances.errors import InputError
+from relocbench.instances.errors import InputError, one_of
 from relocbench.instances.evaluation import evaluate
 from relocbench.instances.files.follower_graph import FollowerGraph
 from relocbench.instances.files.places import Places
@@ -60,9 +60,9 @@ class SmallParameters(Generator):
 
     def __post_init__(self) -> None:
         if self.regime not in REGIMES:
-            raise InputError("regime", f"expected one of {', '.join(REGIMES)}, got {self.regime}")
+            raise InputError("regime", one_of(REGIMES, self.regime))
         if self.shape not in SHAPES:
-            raise InputError("shape", f"expected one of {', '.join(SHAPES)}, got {self.shape}")
+            raise InputError("shape", one_of(SHAPES, self.shape))
         for name, low, high in (("clients", 3, 1000), ("servers", 2, 1000)):
             value = getattr(self, name)
             if value and not low <= value <= high:

@@ -3,7 +3,6 @@
 A library is a folder with an index and, for each entry of the index, an instance and its certificate.
 """
 
-import difflib
 import fnmatch
 import json
 import re
@@ -13,7 +12,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from relocbench.instances.errors import InputError, shown
+from relocbench.instances.errors import InputError, did_you_mean, shown
 from relocbench.instances.files.atomic_write import written_whole
 from relocbench.instances.files.file_lock import locked
 from relocbench.instances.files.file_name import LONGEST, safe_file_name
@@ -200,8 +199,7 @@ class Library:
         ('optimal', 4, 7.7532)
         """
         if name not in self.entries:
-            close = difflib.get_close_matches(name, self.entries, n=3)
-            hint = f"; close to it: {', '.join(close)}" if close else "; `relocbench library list` names them"
+            hint = did_you_mean(self.entries, name) or "; `relocbench library list` names them"
             raise InputError(f"library:{name}", f"expected an entry of the library{hint}")
         return self.entries[name]
 

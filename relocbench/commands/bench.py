@@ -9,6 +9,7 @@ import typer
 
 from relocbench.benchmark_output import print_benchmark, print_report, write_report
 from relocbench.commands.options import read_parameters, read_seeds
+from relocbench.instances.errors import plural
 from relocbench.runs.progress import progress
 from relocbench.terminal import print_json, resumable
 
@@ -124,7 +125,7 @@ def _bench(
     announce_out_of_date(tasks, store, limits)
     running = sweep(tasks, store, limits, jobs=jobs, retry_errors=retry_errors, counts_as_failed=rule)
     with resumable(out), contextlib.closing(running):
-        rows += progress(running, len(tasks), "running")
+        rows += progress(running, len(tasks), "running methods")
     order = {task.run(limits): number for number, task in enumerate(tasks)}
     ordered = sorted(rows, key=lambda row: order[row.run])
     if print_benchmark(ordered, out, as_json, early_stops(rows, tasks)):
@@ -153,7 +154,7 @@ def _cross_check(
     with resumable(store.folder):
         running = run_all(instances, selectors, limits, store=store, jobs=jobs, retry_errors=retry_errors)
         with contextlib.closing(running):
-            rows += progress(running, len(instances) * len(selectors), "comparing")
+            rows += progress(running, len(instances) * len(selectors), "comparing methods")
         answer = conclude(rows, instances, selectors, limits, out=out / "disagreements")
     # The library may contradict a claim that no other method contradicts.
     known = {(one.hash, one.methods[0], one.seed) for one in answer.disagreements}
@@ -171,9 +172,11 @@ def _cross_check(
             print(f"{found.instance}: {found.message}" + (f"; smallest instance: {found.file}" if found.file else ""))
         others = f"{answer.unfinished} unfinished, {answer.refused} refused"
         print(
-            f"{answer.instances} instances, {len(selectors)} methods, {answer.runs} runs ({others}): "
-            f"{answer.optima} claimed optima and {answer.bounds} other bounds compared, "
-            + (f"{len(answer.disagreements)} disagreements" if answer.disagreements else "all agree")
+            f"{plural(answer.instances, 'instance')}, {plural(len(selectors), 'method')}, "
+            f"{plural(answer.runs, 'run')} ({others}): "
+            f"{plural(answer.optima, 'claimed optimum', 'claimed optima')} and "
+            f"{plural(answer.bounds, 'other bound')} compared, "
+            + (plural(len(answer.disagreements), "disagreement") if answer.disagreements else "all agree")
         )
         print_report(files)
     if answer.disagreements:
@@ -192,7 +195,7 @@ def _instances(
     parameters = read_parameters(chosen, settings)
     if family is not None:
         total, generated = generate_many(family, read_seeds("--seeds", seeds), parameters)
-        found += progress(generated, total, "generating")
+        found += progress(generated, total, "generating instances")
     elif parameters or seeds is not None:
         given = [*parameters, *(["seeds"] if seeds is not None else [])]
         raise InputError(f"--{given[0]}", "needs --family")

@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from relocbench.commands.options import HOMES
+from relocbench.instances.errors import plural
 from relocbench.runs.progress import live_line
 from relocbench.terminal import print_json
 
@@ -38,7 +39,7 @@ def run(
     problem = read_instance(instance)
     homes = None if start is None else read_homes(start, problem)
     with live_line() as show:
-        show("compiling")
+        show("loading")
         warm_up("bound")
 
         def progress(seconds: float, incumbent: float, bound: float) -> None:
@@ -68,5 +69,5 @@ def run(
             f"{verdict.status}: ΣD = {answer['objective']:.10g}, lower bound {solution.bound:.10g} "
             f"(gap {verdict.gap_text}); {answer['seconds']:.1f} s"
         )
-        print(f"certificate: {out}, {verdict.steps} steps, {out.stat().st_size / 1000:.0f} kB")
+        print(f"certificate: {out}, {plural(verdict.steps, 'step')}, {out.stat().st_size / 1000:.0f} kB")
         print(f"to verify it: relocbench verify {instance} {out}")

@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from relocbench.commands.options import HOMES
+from relocbench.instances.errors import plural
 from relocbench.terminal import print_json, print_table
 
 
@@ -40,7 +41,7 @@ def run(
         print_json(answer)
     else:
         print(f"Y = {cost.y:.9g}   Y1 = {cost.y1:.9g}   Y2 = {cost.y2:.9g}")
-        print(f"ΣD = {cost.objective:.12g} over {cost.n_publications} publications")
+        print(f"ΣD = {cost.objective:.12g} over {plural(cost.n_publications, 'publication')}")
         if exact:
             print(f"ΣD = {answer['exact_objective']} (exact)")
         rows = [

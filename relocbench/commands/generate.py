@@ -19,6 +19,7 @@ from relocbench.commands.options import (
     read_parameters,
     read_seeds,
 )
+from relocbench.instances.errors import plural
 from relocbench.runs.progress import progress
 from relocbench.terminal import print_json
 
@@ -93,7 +94,7 @@ def run(
     total, instances = generate_many(
         family, read_seeds("--seed", seed), parameters, social=social, sites=sites, people=people
     )
-    stream = progress(instances, total, "generating")
+    stream = progress(instances, total, "generating instances")
     if out.suffix == ".parquet":
         written = [str(out)]
         write_rows(stream, out)
@@ -115,4 +116,4 @@ def run(
     if as_json:
         print_json({"instances": total, "files": written})
     else:
-        print(f"{total} instance{'s' if total > 1 else ''} in {out}")
+        print(f"{plural(total, 'instance')} in {out}")

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, NoReturn
 import typer
 
 from relocbench.commands.options import HOMES
+from relocbench.instances.errors import plural
 from relocbench.runs.progress import live_line
 from relocbench.terminal import print_json, print_table
 
@@ -53,7 +54,8 @@ def _list(
         )
         for entry in entries
     ]
-    print_table(f"library, version {library.version}: {len(entries)} entries", columns, rows, columns[1:])
+    title = f"library, version {library.version}: {plural(len(entries), 'entry', 'entries')}"
+    print_table(title, columns, rows, columns[1:])
     print("M/L/N: the numbers of clients, servers and topics")
     if any(entry.claimed is not None for entry in entries):
         print("*: a higher bound is claimed without a certificate (`library show NAME`)")
@@ -177,7 +179,7 @@ def _check(
     else:
         for name, problem in wrong.items():
             print(f"{name}: {problem}")
-        print(f"{len(chosen)} entries checked, {f'{len(wrong)} wrong' if wrong else 'all proved'}")
+        print(f"{plural(len(chosen), 'entry', 'entries')} checked, {f'{len(wrong)} wrong' if wrong else 'all proved'}")
     if wrong:
         raise typer.Exit(1)
 

@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from relocbench.commands.options import People, Sites, Social, read_parameters
+from relocbench.instances.errors import plural
 
 
 def run(
@@ -65,7 +66,7 @@ def run(
         print_json({"page": str(page), "data": str(data), "claims": verdicts, "errors": list(found.problems)})
         return
     rows = [(str(number), claim.statement, claim.verdict.word) for number, claim in enumerate(judged, start=1)]
-    print_table(f"Claims of the paper, tested with {seeds} seeds", ("#", "claim", "verdict"), rows)
+    print_table(f"Claims of the paper, tested with {plural(seeds, 'seed')}", ("#", "claim", "verdict"), rows)
     for problem in found.problems:
         print(problem)
     print(f"page: {page}\ndata: {data}")

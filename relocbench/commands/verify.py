@@ -9,6 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from relocbench.formulations.certificates.budget import MAX_STEPS, MEMORY_LIMIT, TIME_LIMIT
+from relocbench.instances.errors import plural
 from relocbench.runs.progress import live_line
 from relocbench.terminal import print_json
 
@@ -71,7 +72,7 @@ def run(
     elif verdict.proved:
         numbers = f"ΣD = {objective:.12g}   lower bound = {bound:.12g}   gap = {verdict.gap_text}"
         print(f"proved ({verdict.status}): {numbers}")
-        print(f"{verdict.steps} {'step' if verdict.steps == 1 else 'steps'} in {seconds:.2f} s")
+        print(f"{plural(verdict.steps, 'step')} in {seconds:.2f} s")
     if not verdict.proved:
         place = "" if verdict.reason.startswith(str(certificate)) else f"{certificate}: "
         print(f"relocbench: {place}{verdict.reason}", file=sys.stderr)

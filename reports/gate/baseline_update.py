@@ -13,6 +13,7 @@ from relocbench.reports.gate.check import changes_of, paired
 from relocbench.reports.gate.comparison import Finding, compare
 from relocbench.reports.gate.measurement import FailedRun, Job, MethodRuns, measure
 from relocbench.reports.gate.verdict import Change
+from relocbench.runs.isolation.import_guard import refuse_during_import
 from relocbench.runs.isolation.supervisor import MEMORY_LIMIT
 from relocbench.runs.methods import Selector
 from relocbench.runs.selectors import MethodLike, as_selector, as_selectors
@@ -112,6 +113,7 @@ def update(
     InputError
         If there is no method, or if the pattern selects no instance.
     """
+    refuse_during_import("relocbench.reports.gate.baseline_update.update")
     path = Path(baseline) if baseline is not None else USUAL
     with locked(path):  # a folder that cannot be written is noticed before the runs, which take long
         pass

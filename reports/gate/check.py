@@ -18,8 +18,10 @@ from relocbench.reports.gate.comparison import Finding, Pairs, Rule, compare, gr
 from relocbench.reports.gate.measurement import FailedRun, Job, MethodRuns, measure
 from relocbench.reports.gate.shrink_failure import SmallestInstance, smallest_failure, smallest_regression
 from relocbench.reports.gate.verdict import Change, Subject, Verdict, WrittenInstance
+from relocbench.runs.isolation.import_guard import refuse_during_import
 from relocbench.runs.isolation.supervisor import MEMORY_LIMIT
 from relocbench.runs.methods import Selector
+from relocbench.runs.progress import live_line
 from relocbench.runs.selectors import MethodLike, as_selector, as_selectors
 from relocbench.runs.sweep import Limits
 
@@ -108,6 +110,7 @@ def check(
     <GateVerdict passed: otos, no worse>
     >>> verdict.assert_passed()
     """
+    refuse_during_import("relocbench.check")
     rule = rule or Rule()
     opened = Library(library)
     path = baseline_path(baseline)
@@ -124,7 +127,9 @@ def check(
             limits = Limits(case.record.time_limit, memory_limit)
             own = [finding for finding in findings if finding.method == case.method and finding.worse]
             search = _smallest(case, found, own, pairs[case.method], rule, limits, shrink_seconds)
-            smallest += [_write(small, case.method, origin, Path(out)) for origin, small in search]
+            with live_line() as show:
+                show(f"searching the smallest instance on which {case.method} fails, for {shrink_seconds:g} s")
+                smallest += [_write(small, case.method, origin, Path(out)) for origin, small in search]
     return Verdict(
         subjects=tuple(
             Subject(case.method, case.record.method, len(case.instances), len(case.record.seeds)) for case in cases

@@ -121,7 +121,7 @@ def measure(jobs: Sequence[Job], library: Library, *, memory_limit: int, process
             tasks, None, Limits(time_limit, memory_limit), jobs=processes, reuse=True, counts_as_failed=has_failed
         )
         with contextlib.closing(running):
-            found = list(progress(running, len(tasks), "running"))
+            found = list(progress(running, len(tasks), "running methods"))
         rows |= {(row.selector, row.hash, row.seed, time_limit): row for row in found}
         stops |= {(stop.method, time_limit): stop for stop in early_stops(found, tasks)}
     return [_method_runs(job, rows, library, stops.get((str(job.selector), job.time_limit))) for job in jobs]

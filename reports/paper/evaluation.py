@@ -155,7 +155,7 @@ def run_evaluation(setup: Setup, folder: Path) -> Evaluation:
         The results.
     """
     planner = Planner(setup)
-    cases = list(progress(_cases(setup, planner), _count(setup, planner), "generating"))
+    cases = list(progress(_cases(setup, planner), _count(setup, planner), "generating instances"))
     servers = min(case.instance.n_servers for case in cases)
     clusters = [k for k in CLUSTERS if k <= servers]
     library = Library()
@@ -211,7 +211,7 @@ def _run(
     # One process makes all runs of a method, because starting a process takes longer than most of these runs.
     running = sweep(tasks, Store(store.folder / "methods"), Limits(METHOD_SECONDS), jobs=setup.jobs, reuse=True)
     with contextlib.closing(running):
-        rows = list(progress(running, len(tasks), "running"))
+        rows = list(progress(running, len(tasks), "running methods"))
     selector = parse_selector(BOUND)
     certified = {
         entry.instance for entry in known.values() if entry.status == "optimal" or setup.time_limit <= LIBRARY_SECONDS
@@ -220,7 +220,7 @@ def _run(
     # The bound uses two threads, one to search and one to bound.
     running = sweep(tasks, Store(store.folder / "bounds"), Limits(setup.time_limit), jobs=max(1, setup.jobs // 2))
     with contextlib.closing(running):
-        rows += progress(running, len(tasks), "certifying")
+        rows += progress(running, len(tasks), "certifying bounds")
     return rows
 
 

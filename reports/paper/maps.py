@@ -8,6 +8,7 @@ import numpy as np
 import plotly.graph_objects as go
 from plotly.subplots import make_subplots
 
+from relocbench.instances.errors import plural
 from relocbench.instances.evaluation import evaluate
 from relocbench.instances.instance import Instance
 from relocbench.instances.kernels.ragged import IntArray, OffsetArray
@@ -162,7 +163,10 @@ def size_histogram(sizes: Sequence[OffsetArray]) -> go.Figure:
     plot.update_yaxes(count_axis(int(count.max())))
     members = np.arange(most + 1)
     first = members >= min(int(one.min()) for one in sizes)
-    hover = [f"{n} topics of {size} members" for size, n in zip(members[first], count[0][first], strict=True)]
+    hover = [
+        f"{plural(int(n), 'topic')} of {plural(int(size), 'member')}"
+        for size, n in zip(members[first], count[0][first], strict=True)
+    ]
     plot.add_trace(go.Bar(x=members[first], y=count[0][first], name="seed 0", marker_color=SIZES, **points(hover)))
     if len(sizes) > 1:
         mean = count.mean(axis=0)[first]
@@ -172,7 +176,7 @@ def size_histogram(sizes: Sequence[OffsetArray]) -> go.Figure:
                 x=members[first],
                 y=mean,
                 mode="lines+markers",
-                name=f"mean of {len(sizes)} seeds",
+                name=f"mean of {plural(len(sizes), 'seed')}",
                 line={"color": REFERENCE, "dash": "dot"},
                 **points(hover),
             )
@@ -198,7 +202,7 @@ def _homes(instance: Instance, home: IntArray) -> list[go.Scatter]:
         traces.append(_lines(*ends, colours[server], 1.2, 0.75))
         traces.append(_clients(instance, inside, colours[server], [f"client {one}\nhome {server}" for one in inside]))
     hover = [
-        f"server {server}: {int((home == server).sum())} clients\nstorage {cost.storage_load[server]:g} of "
+        f"server {server}: {plural(int((home == server).sum()), 'client')}\nstorage {cost.storage_load[server]:g} of "
         f"{instance.storage_capacity[server]:g}\ncompute {cost.compute_load[server]:g} of "
         f"{instance.compute_capacity[server]:g}\n"
         f"θ = {cost.theta[server]:.3f}"

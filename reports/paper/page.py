@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 
 from relocbench.heuristics.reloc import snapshots
+from relocbench.instances.errors import plural
 from relocbench.instances.evaluation import evaluate
 from relocbench.instances.gap import excess, gap
 from relocbench.instances.instance import Instance
@@ -53,7 +54,7 @@ def write_page(found: Evaluation, setup: Setup, command: str, path: Path) -> lis
         methods=list(dict.fromkeys(row.method for row in found.measures.rows)),
     )
     if found.problems:
-        page.warning(f"{len(found.problems)} runs failed and are left out below. The first: {found.problems[0]}")
+        page.warning(f"Left out: {plural(len(found.problems), 'failed run')}. The first: {found.problems[0]}")
     _sigma(page, found, setup)
     _claims(page, judged, len(found.measures.seeds))
     _spools(page, found, setup)
@@ -118,7 +119,7 @@ def _claims(page: Page, judged: Sequence[Claim], seeds: int) -> None:
         Table(
             columns,
             rows,
-            f"Verdicts with {seeds} seeds, from 95 % intervals that are not corrected for the number of tests. "
+            f"Verdicts with {plural(seeds, 'seed')}, from 95 % intervals without a correction for the number of tests. "
             "The last column names the readings of RELOC that give another verdict: "
             + "; ".join(f"`{reading}`: {meaning}" for reading, meaning in READINGS.items() if reading)
             + ".",
@@ -150,7 +151,7 @@ def _tests(page: Page, judged: Sequence[Claim]) -> None:
         columns = [Column("#", "d"), Column("reading"), Column("verdict"), Column("numbers")]
         page.subsection("Claims that depend on the reading of Algorithm 1")
         table = Table(columns, rows, "The claims whose verdict differs between readings.")
-        page.table(table, folded=f"All readings ({len(rows)} rows)")
+        page.table(table, folded=f"All readings ({plural(len(rows), 'row')})")
 
 
 def _sentence(text: str) -> str:

@@ -28,6 +28,7 @@ from relocbench.reports.study.references import contradictions
 from relocbench.reports.study.runner import Design, run
 from relocbench.reports.study.subjects import Subject, kept, of_family, without_duplicates
 from relocbench.reports.study.versions import versions_of
+from relocbench.runs.isolation.import_guard import refuse_during_import
 from relocbench.runs.selectors import MethodLike, as_selectors, require_available
 from relocbench.runs.sweep import Limits
 
@@ -296,6 +297,7 @@ def study(
     >>> done
     <Study 2 runs, 2 methods, 1 instance: study/report.html>
     """
+    refuse_during_import("relocbench.study")
     require()
     selectors = as_selectors(methods)
     require_available(selectors)

@@ -17,6 +17,7 @@ from relocbench.instances.errors import InputError
 from relocbench.instances.instance import Instance
 from relocbench.instances.settings import setting
 from relocbench.instances.solution import Progress
+from relocbench.runs.isolation.import_guard import refuse_during_import
 from relocbench.runs.isolation.messages import Answer, Job, Question, ReportedFailure, RunRecord
 from relocbench.runs.isolation.process_tree import Usage, has_ended
 from relocbench.runs.isolation.worker_process import WorkerProcess
@@ -74,6 +75,7 @@ class Worker:
         startup_limit: float = STARTUP_LIMIT,
         stop: threading.Event | None = None,
     ) -> None:
+        refuse_during_import("relocbench")
         self._environment = os.environ | dict.fromkeys(THREAD_VARIABLES, str(threads))
         self._memory_limit = memory_limit
         self._startup_limit = startup_limit

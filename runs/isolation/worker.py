@@ -22,6 +22,7 @@ import numpy.typing as npt
 
 from relocbench.instances.errors import InputError
 from relocbench.instances.kernels import compile_notice
+from relocbench.runs.isolation.import_guard import importing
 from relocbench.runs.isolation.messages import JOB_LENGTH, Job, Question
 from relocbench.runs.isolation.worker_process import MEMORY_HEADROOM
 
@@ -122,7 +123,8 @@ def _answer(job: Job | Question, reporter: Reporter) -> tuple[str, Any]:
         if isinstance(job, Question):
             from relocbench.runs.external_function import describe_function
 
-            return "description", describe_function(job.where)
+            with importing():
+                return "description", describe_function(job.where)
         return "result", _run(job, reporter)
     except BaseException as error:  # every exception must reach the supervisor, SystemExit included
         with contextlib.suppress(BaseException):  # printing calls code of the exception
@@ -140,7 +142,8 @@ def _answer(job: Job | Question, reporter: Reporter) -> tuple[str, Any]:
 def _run(job: Job, reporter: Reporter) -> dict[str, Any]:
     from relocbench.runs.solve import solve_here, warm_up
 
-    job.selector.load()
+    with importing():
+        job.selector.load()
     if job.selector.runs_external_code:
         warm_up("nearest")  # what this project itself must load does not count against the limit of other people's code
     reporter.send("loaded", None)

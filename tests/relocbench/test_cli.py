@@ -347,7 +347,7 @@ def test_the_cross_check_exits_with_1_on_a_false_claim_and_names_a_small_instanc
     command = ("bench", "--cross-check", tiny, "--method", "enumerate", "--out", tmp_path / "store")
     code, text, _ = run(*command, "--method", "nearest")
     assert code == 0
-    assert "1 instances, 2 methods, 2 runs" in text
+    assert "1 instance, 2 methods, 2 runs" in text
     assert "all agree" in text
     register("nearest_is_optimal")
     code, text, _ = run(*command, "--method", "nearest_is_optimal", "--json")

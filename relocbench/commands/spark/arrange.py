@@ -6,6 +6,7 @@ from typing import Annotated
 import typer
 
 from relocbench.commands.options import Conf, Master, Memory, Partitions, started
+from relocbench.instances.errors import plural
 from relocbench.terminal import print_json
 
 
@@ -51,6 +52,6 @@ def run(
         print_json({**{name: value for name, value in record.items() if name != INPUTS_KEY}, "folder": str(out)})
         return
     if record["bad_lines"]:
-        print(f"{record['bad_lines']:,} bad lines of {record['lines']:,}, such as {record['bad_example']}")
-    sizes = f"{record['memberships']:,} memberships, the largest topic has {record['largest']:,}"
-    print(f"{record['topics']:,} topics, {sizes}{' (written earlier)' if existed else ''}: {out}")
+        print(f"{plural(record['bad_lines'], 'bad line')} of {record['lines']:,}, such as {record['bad_example']}")
+    sizes = f"{plural(record['memberships'], 'membership')}, the largest topic has {record['largest']:,}"
+    print(f"{plural(record['topics'], 'topic')}, {sizes}{' (written earlier)' if existed else ''}: {out}")

@@ -21,6 +21,7 @@ from relocbench.commands.options import (
     read_seeds,
     started,
 )
+from relocbench.instances.errors import plural
 from relocbench.terminal import print_json
 
 
@@ -60,4 +61,4 @@ def run(
     if as_json:
         print_json({"instances": len(planned), "found": existed, "out": str(out)})
     else:
-        print(f"{len(planned)} instances in {out}" + (f", {existed} existed before" if existed else ""))
+        print(f"{plural(len(planned), 'instance')} in {out}" + (f", {existed} existed before" if existed else ""))

@@ -8,6 +8,7 @@ import typer
 
 from relocbench.benchmark_output import print_benchmark
 from relocbench.commands.options import Conf, Master, Memory, read_seeds, started
+from relocbench.instances.errors import plural
 from relocbench.terminal import resumable
 
 
@@ -66,6 +67,7 @@ def run(
     for problem in problems[:20]:
         print(f"relocbench: no row: {problem}", file=sys.stderr)
     if problems:
-        print(f"relocbench: {len(problems)} runs have no row; run the same command to repeat them", file=sys.stderr)
+        left = plural(len(problems), "run")
+        print(f"relocbench: {left} left no row; run the same command to repeat them", file=sys.stderr)
     if problems or wrong:
         raise typer.Exit(1)

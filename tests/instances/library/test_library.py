@@ -55,7 +55,7 @@ def test_a_pattern_selects_all_matching_entries():
 
 def test_the_error_for_an_unknown_name_suggests_similar_names():
     with pytest.raises(
-        InputError, match=r"library:paper-s10-33: expected an entry of the library; close to it: paper-"
+        InputError, match=r"library:paper-s10-33: expected an entry of the library; did you mean .paper-"
     ):
         read_instance("library:paper-s10-33")
     with pytest.raises(InputError, match=r"library:: expected an entry of the library; `relocbench library list`"):
