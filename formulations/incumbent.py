@@ -18,7 +18,7 @@ from relocbench.instances.evaluation_exact import evaluate_exact
 from relocbench.instances.instance import Instance
 from relocbench.instances.kernels.ragged import IntArray
 from relocbench.instances.nearest_server import nearest_server
-from relocbench.instances.solution import Progress, Solution
+from relocbench.instances.solution import Progress, Solution, report
 
 # A lower bound within this distance below a verified cost, relative to the cost, proves optimality. A lower bound
 # further than this above a verified cost is an error of the model or of the solver.
@@ -51,29 +51,6 @@ def slack(cost: float, tolerance: float = TOLERANCE) -> float:
         The difference; 0 for a cost of 0.
     """
     return tolerance * abs(cost)
-
-
-def report(on_progress: Progress | None, home: IntArray, point: tuple[float, float, float]) -> None:
-    """Report progress to a callback.
-
-    A callback with a method ``keep`` also receives the homes. A supervising process uses it to save the incumbent in
-    case this process is killed before it returns.
-
-    Parameters
-    ----------
-    on_progress
-        The callback; None reports nothing.
-    home
-        The homes of the incumbent.
-    point
-        The seconds since the start, the cost of the incumbent and the lower bound.
-    """
-    if on_progress is None:
-        return
-    keep = getattr(on_progress, "keep", None)
-    if keep is not None:
-        keep(home)
-    on_progress(*point)
 
 
 class Incumbent:

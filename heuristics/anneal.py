@@ -22,7 +22,7 @@ from relocbench.instances.instance import Instance
 from relocbench.instances.kernels.ragged import IntArray
 from relocbench.instances.kernels.random_numbers import random_words
 from relocbench.instances.nearest_server import nearest_server
-from relocbench.instances.solution import Progress, Solution
+from relocbench.instances.solution import Progress, Solution, report
 
 
 @dataclass(frozen=True)
@@ -155,6 +155,7 @@ def solve(
     search = _Search(instance, nearest_server(instance) if start is None else start, seed, _near(instance))
     round_length = max(PARAMS.round_per_client * instance.n_clients, PARAMS.shortest_round)
     trace = [(time.perf_counter() - begin, search.best, -math.inf)]
+    report(on_progress, search.best_home, trace[0])
     made = 0
     rounds = itertools.cycle(ROUNDS)
 
@@ -174,8 +175,7 @@ def solve(
             now = time.perf_counter() - begin
             if search.best < before:
                 trace.append((now, search.best, -math.inf))
-                if on_progress is not None:
-                    on_progress(*trace[-1])
+                report(on_progress, search.best_home, trace[-1])
             if moves == 0:
                 # If the remaining time is too short for the round, it cools faster, so that it still ends cold.
                 progress = max(progress, (now - round_begin) / max(time_limit - round_begin, 1e-9))

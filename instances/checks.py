@@ -1,7 +1,7 @@
 """Checks of the fields of an instance. Every error names the field and the expected value."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Hashable, Iterable, Mapping
 from typing import Any
 
 import numpy as np
@@ -224,3 +224,57 @@ def plain_parameters(parameters: object) -> dict[str, Any]:
         raise InputError("parameters", f"expected plain JSON values ({reason(error)})") from error
     assert isinstance(plain, dict)
     return plain
+
+
+def entity_ids(parameters: Mapping[str, Any], name: str, count: int) -> list[str | int]:
+    """Return the ids of the clients or servers of an instance.
+
+    Parameters
+    ----------
+    parameters
+        The parameters of the instance.
+    name
+        ``client_ids`` or ``server_ids``.
+    count
+        The number of clients or servers.
+
+    Returns
+    -------
+    list
+        The ids that the parameters hold; without them the indices from 0.
+
+    Raises
+    ------
+    InputError
+        If the parameters hold something else than one id each: texts or whole numbers that are all different.
+    """
+    if name not in parameters:
+        return list(range(count))
+    ids = parameters[name]
+    if not isinstance(ids, list) or len(ids) != count or not set(map(type, ids)) <= {str, int}:
+        raise InputError(f"parameters.{name}", f"expected {count} texts or whole numbers, got {shown(ids)}")
+    # Files of text do not tell 7 from "7", so these count as the same id.
+    if (twice := first_repeated(map(str, ids))) is not None:
+        raise InputError(f"parameters.{name}[{twice}]", f"{shown(ids[twice])} is listed twice")
+    return list(ids)
+
+
+def first_repeated(values: Iterable[Hashable]) -> int | None:
+    """Return the position of the first value that occurs a second time.
+
+    Parameters
+    ----------
+    values
+        The values.
+
+    Returns
+    -------
+    int or None
+        The position of the second occurrence; None if all values are different.
+    """
+    seen: set[Hashable] = set()
+    for position, value in enumerate(values):
+        if value in seen:
+            return position
+        seen.add(value)
+    return None

@@ -1,4 +1,4 @@
-"""The error for input that cannot be used, and helpers for its messages."""
+"""The error for input that cannot be used, and helpers for messages."""
 
 import os
 import reprlib
@@ -17,6 +17,16 @@ class InputError(ValueError):
         The field as the file format names it (``servers.storage[3]``); empty if the problem concerns no single field.
     problem
         The expected and the given value.
+
+    Examples
+    --------
+    >>> import relocbench
+    >>> instance = relocbench.generate("tiny", regime="scarce", shape="plain")
+    >>> try:
+    ...     relocbench.evaluate(instance, [0, 0, 1, 7])
+    ... except relocbench.InputError as error:
+    ...     print(error)
+    home[3]: expected a server from 0 to 3, got 7
     """
 
     def __init__(self, field: str, problem: str) -> None:
@@ -37,6 +47,12 @@ class InputError(ValueError):
         -------
         InputError
             The new error.
+
+        Examples
+        --------
+        >>> import relocbench
+        >>> print(relocbench.InputError("home", "expected a list").inside("sol.json"))
+        sol.json: home: expected a list
         """
         return InputError(f"{place}: {self.field}" if self.field else place, self.problem)
 
@@ -81,6 +97,26 @@ def reason(error: Exception) -> str:
     """
     code = error.errno if isinstance(error, OSError) else None
     return _cut(" ".join((os.strerror(code) if code else str(error)).split()), 120)
+
+
+def plural(count: int, noun: str, plural_noun: str = "") -> str:
+    """Return a count with its noun, such as ``1 run`` or ``2 runs``.
+
+    Parameters
+    ----------
+    count
+        The number.
+    noun
+        The noun for one thing.
+    plural_noun
+        The noun for several things; by default the noun with an s.
+
+    Returns
+    -------
+    str
+        The text.
+    """
+    return f"{count:,} {noun if count == 1 else plural_noun or noun + 's'}"
 
 
 def _cut(text: str, limit: int) -> str:

@@ -25,6 +25,7 @@ from relocbench.instances.errors import InputError, shown
 from relocbench.instances.instance import PUBLISHES, SUBSCRIBES, Instance
 from relocbench.instances.kernels.compiled import compiled
 from relocbench.instances.kernels.ragged import FloatArray, IntArray, OffsetArray
+from relocbench.instances.notebook_card import card
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,6 +48,16 @@ class Evaluation:
         ``F``, the number of publications homed at each server.
     spread
         ``Q``, the sum of the mean server-to-server delays of the publications homed at each server.
+
+    Examples
+    --------
+    >>> import relocbench
+    >>> instance = relocbench.generate("tiny", regime="scarce", shape="plain")
+    >>> cost = relocbench.evaluate(instance, [0, 0, 1, 1])
+    >>> round(cost.y, 6), round(cost.y1 + cost.y2, 6)
+    (7.969334, 7.969334)
+    >>> cost.theta.tolist()
+    [0.375, 0.625, 1.0, 1.0]
     """
 
     n_publications: int
@@ -57,6 +68,22 @@ class Evaluation:
     compute_load: FloatArray
     sent: FloatArray
     spread: FloatArray
+
+    def __repr__(self) -> str:
+        parts = f"Y {self.y:.6g} ms = Y1 {self.y1:.6g} + Y2 {self.y2:.6g}"
+        return f"<Evaluation ΣD {self.objective:.8g}: {parts}, least θ {self.theta.min():.3g}>"
+
+    def _repr_html_(self) -> str:
+        values = {
+            "Y": f"{self.y:.6g} ms",
+            "Y1 + Y2": f"{self.y1:.6g} + {self.y2:.6g} ms",
+            "ΣD": f"{self.objective:.8g}",
+            "publications": self.n_publications,
+        }
+        columns = ("server", "θ", "storage load", "compute load", "publications")
+        loads = zip(self.theta, self.storage_load, self.compute_load, self.sent, strict=True)
+        rows = [(str(server), *(f"{number:.4g}" for number in numbers)) for server, numbers in enumerate(loads)]
+        return card("Evaluation", values, columns, rows)
 
     @property
     def objective(self) -> float:
@@ -85,6 +112,13 @@ class Evaluation:
         -------
         dict
             The values by the names that ``relocbench evaluate --json`` prints.
+
+        Examples
+        --------
+        >>> import relocbench
+        >>> instance = relocbench.generate("tiny", regime="scarce", shape="plain")
+        >>> sorted(relocbench.evaluate(instance, [0, 0, 1, 1]).values())
+        ['Y', 'Y1', 'Y2', 'compute', 'objective', 'publications', 'sent', 'spread', 'storage', 'theta']
         """
         return {
             "Y": self.y,
@@ -157,6 +191,13 @@ def evaluate(instance: Instance, home: npt.ArrayLike) -> Evaluation:
     ------
     InputError
         If ``home`` is not an assignment of the instance.
+
+    Examples
+    --------
+    >>> import relocbench
+    >>> instance = relocbench.generate("tiny", regime="scarce", shape="plain")
+    >>> relocbench.evaluate(instance, [0, 0, 1, 1])
+    <Evaluation ΣD 31.877335: Y 7.96933 ms = Y1 2.17409 + Y2 5.79524, least θ 0.375>
     """
     homes = checked_home(instance, home)
     loads = topic_loads(
@@ -220,7 +261,7 @@ def checked_home(instance: Instance, home: npt.ArrayLike) -> IntArray:
     instance
         The problem.
     home
-        One server index per client.
+        One server index per client. A float such as 3.0 that is a whole number counts as one.
 
     Returns
     -------
@@ -239,8 +280,12 @@ def checked_home(instance: Instance, home: npt.ArrayLike) -> IntArray:
     if homes.shape != (instance.n_clients,):
         found = len(homes) if homes.ndim == 1 else f"shape {homes.shape}"
         raise InputError("home", f"expected {instance.n_clients} servers, one per client, got {found}")
-    if homes.dtype.kind not in "iu":
+    if homes.dtype.kind not in "iuf":
         raise InputError("home", f"expected whole numbers, got {shown(home)}")
+    broken = homes != np.floor(homes)
+    if broken.any():
+        where = int(broken.argmax())
+        raise InputError(f"home[{where}]", f"expected a whole number, got {shown(homes[where].item())}")
     outside = (homes < 0) | (homes >= instance.n_servers)
     if outside.any():
         where = int(outside.argmax())

@@ -17,13 +17,16 @@ from relocbench.instances.checks import (
     LARGEST_SPOOL,
     check_members,
     column,
+    entity_ids,
     matrix,
     plain_parameters,
     scalar,
     text,
 )
 from relocbench.instances.errors import InputError, shown
+from relocbench.instances.instance_tables import instance_fields
 from relocbench.instances.kernels.ragged import FloatArray, IntArray, OffsetArray, Ragged, frozen, offsets
+from relocbench.instances.notebook_card import card, counted
 
 Index = int | npt.NDArray[np.integer[Any]]
 
@@ -59,6 +62,17 @@ class Instance:
         distance.
     parameters
         The parameters that produced the instance, as arbitrary JSON; not part of the content hash.
+
+    Examples
+    --------
+    >>> import relocbench
+    >>> instance = relocbench.generate("tiny", regime="scarce", shape="plain")
+    >>> instance
+    <Instance tiny-scarce-plain-0: 4 clients, 4 servers, 2 topics>
+    >>> instance.publishers[0]
+    array([0, 3], dtype=int32)
+    >>> instance.n_publications
+    4
     """
 
     name: str = ""
@@ -76,6 +90,87 @@ class Instance:
     client_server_delay: FloatArray | None = None
     server_server_delay: FloatArray | None = None
     parameters: Mapping[str, Any] = field(default_factory=dict)
+
+    @classmethod
+    def of(
+        cls,
+        *,
+        servers: Any,
+        clients: Any,
+        topics: Any,
+        cloud_delay: float = 5.0,
+        delay_per_km: float = 0.1,
+        storage: float | None = None,
+        compute: float | None = None,
+        spool_per_member: float = 2.0,
+        client_server_delay: npt.ArrayLike | None = None,
+        server_server_delay: npt.ArrayLike | None = None,
+        name: str = "",
+        parameters: Mapping[str, Any] | None = None,
+    ) -> "Instance":
+        """Build an instance from your own data.
+
+        A table is a list of dicts, a list of tuples, a dict of columns, a NumPy array, a DataFrame or an Arrow table.
+
+        Parameters
+        ----------
+        servers
+            A table with the columns ``x``, ``y``, ``storage`` and ``compute`` (in tuples in this order). Instead of
+            ``x`` and ``y`` in km there may be ``latitude`` and ``longitude`` in degrees, which are projected.
+        clients
+            A table with the columns ``x`` and ``y``, or ``latitude`` and ``longitude`` like the servers. A column
+            ``id``, or ``name`` if all are different, or the index of a DataFrame holds ids, for servers too. They are
+            kept as :attr:`client_ids` and :attr:`server_ids`.
+        topics
+            A list of topics, a dict of topics by name, or a table with one row for each membership. A topic is a dict
+            with ``publishers`` and ``subscribers``, or with ``members`` that do both, and optionally ``spool``; or just
+            the list of its members. The table has the columns ``topic``, ``client`` and optionally ``role`` (publish,
+            subscribe or both; by default both) and ``spool``. Clients are given by id if they have ids, otherwise by
+            index.
+        cloud_delay, delay_per_km
+            ``dC`` in ms and ``γ`` in ms per km; by default the paper's.
+        storage, compute
+            Capacity of every server, if the servers have no such column.
+        spool_per_member
+            ``p``: a topic without ``spool`` has the spool ``p·|C|``, as in the paper.
+        client_server_delay, server_server_delay
+            Delays in ms as matrices that replace ``γ`` times the distance.
+        name
+            Name of the instance.
+        parameters
+            Anything else to remember, as JSON values.
+
+        Returns
+        -------
+        Instance
+            The instance.
+
+        Raises
+        ------
+        InputError
+            If a table has the wrong form or a value is wrong; the message names the row and the column.
+
+        Examples
+        --------
+        >>> Instance.of(
+        ...     servers=[(0, 0), (10, 0)],
+        ...     clients=[{"id": "ann", "x": 1, "y": 0}, {"id": "bob", "x": 9, "y": 1}],
+        ...     topics={"news": ["ann", "bob"]},
+        ...     storage=10,
+        ...     compute=20,
+        ...     name="pair",
+        ... )
+        <Instance pair: 2 clients, 2 servers, 1 topics>
+        """
+        fields_of_tables = instance_fields(servers, clients, topics, storage, compute, spool_per_member, parameters)
+        return cls(
+            name=name,
+            cloud_delay=cloud_delay,
+            delay_per_km=delay_per_km,
+            client_server_delay=client_server_delay,  # type: ignore[arg-type]
+            server_server_delay=server_server_delay,  # type: ignore[arg-type]
+            **fields_of_tables,
+        )
 
     def __post_init__(self) -> None:
         put: Callable[[str, object], None] = lambda name, value: object.__setattr__(self, name, value)  # noqa: E731
@@ -126,8 +221,25 @@ class Instance:
         return _rebuild, (content | {"parameters": dict(self.parameters)},)
 
     def __repr__(self) -> str:
-        size = f"{self.n_clients} clients, {self.n_servers} servers, {self.n_topics} topics"
-        return f"<Instance {self.name or self.hash[:12]}: {size}>"
+        sizes = ((self.n_clients, "client"), (self.n_servers, "server"), (self.n_topics, "topic"))
+        return f"<Instance {self.name or self.hash[:12]}: {', '.join(counted(*size) for size in sizes)}>"
+
+    def _repr_html_(self) -> str:
+        explicit = self.client_server_delay is not None or self.server_server_delay is not None
+        capacity = float(self.compute_capacity.sum())
+        values: dict[str, object] = {
+            "clients": self.n_clients,
+            "servers": self.n_servers,
+            "topics": self.n_topics,
+            "publications": self.n_publications,
+            "delays": ("explicit matrices" if explicit else f"{self.delay_per_km:g} ms per km")
+            + f", {self.cloud_delay:g} ms to the cloud",
+            "compute load": f"{self.total_compute:.6g} of a total capacity of {capacity:.6g}",
+            "hash": f"{self.hash[:16]}…",
+        }
+        if self.parameters:
+            values["parameters"] = ", ".join(f"{name}={shown(value)}" for name, value in self.parameters.items())
+        return card(f"Instance {self.name or self.hash[:12]}", values)
 
     @property
     def n_clients(self) -> int:
@@ -143,6 +255,16 @@ class Instance:
     def n_topics(self) -> int:
         """``N``, the number of topics."""
         return len(self.spool)
+
+    @property
+    def client_ids(self) -> list[str | int]:
+        """The ids of the clients, from ``parameters["client_ids"]``; without them the indices from 0."""
+        return entity_ids(self.parameters, "client_ids", self.n_clients)
+
+    @property
+    def server_ids(self) -> list[str | int]:
+        """The ids of the servers, from ``parameters["server_ids"]``; without them the indices from 0."""
+        return entity_ids(self.parameters, "server_ids", self.n_servers)
 
     @cached_property
     def hash(self) -> str:
@@ -276,6 +398,15 @@ class Instance:
         -------
         array
             The delays in ms.
+
+        Examples
+        --------
+        >>> import relocbench
+        >>> instance = relocbench.generate("tiny", regime="scarce", shape="plain")
+        >>> float(instance.client_delay(0, 1))
+        0.990661451094838
+        >>> instance.client_delay(0, [0, 1]).shape
+        (2,)
         """
         if self.client_server_delay is not None:
             return np.asarray(self.client_server_delay[client, server], np.float64)

@@ -3,17 +3,21 @@
 Functions:
 
 - ``generate``: build an instance of a family.
-- ``read_instance``, ``write_instance``: instance files, also ``library:NAME`` and ``family.parquet#name``.
+- ``read``: read an instance from a file, ``library:NAME`` or ``family.parquet#name``.
+- ``write``: write an instance, a result of ``solve`` or a result of ``certify`` to a file.
+- ``read_homes``: read homes from a solution file, a certificate, a JSON list, a CSV file or a ``.npy`` file.
+- ``with_load``: scale the capacities of an instance to a wanted load.
 - ``solve``: find a home for every client with a method; returns a ``Result``.
 - ``evaluate``: compute the cost of an assignment; returns an ``Evaluation``.
 - ``certify``: find homes and a proved lower bound; returns a ``Certified``.
-- ``write_certificate``, ``verify``: write a certificate, and check its proof; ``verify`` returns a ``Verdict``.
+- ``verify``: check the proof of a certificate; returns a ``Verdict``.
 - ``study``: measure how far methods are from proven optima, and write a page; returns a ``Study``.
+- ``show``: draw homes on a map; returns a plotly figure.
 - ``check``: compare a heuristic with its baseline; takes a ``Rule`` and returns a ``GateVerdict``.
 
 Classes:
 
-- ``Instance``: the problem.
+- ``Instance``: the problem; ``Instance.of`` builds one from your own tables.
 - ``Solution``: what a method returns, and what a method of your own may return.
 - ``Library``: the certified instances of this package.
 - ``InputError``: the error for wrong input; its message names the file, the field and what was expected.
@@ -28,20 +32,22 @@ from typing import TYPE_CHECKING
 from relocbench.runs.version import __version__
 
 if TYPE_CHECKING:
-    from relocbench.formulations.certificates.certificate import write_certificate
     from relocbench.formulations.certificates.verification import Verdict, verify
     from relocbench.instances.errors import InputError
     from relocbench.instances.evaluation import Evaluation, evaluate
+    from relocbench.instances.files.homes_file import read_homes
     from relocbench.instances.generators.generate import generate
     from relocbench.instances.instance import Instance
-    from relocbench.instances.instance_source import read_instance, write_instance
     from relocbench.instances.library.library import Library
+    from relocbench.instances.load import with_load
     from relocbench.instances.solution import Solution
     from relocbench.reports.gate.check import check
     from relocbench.reports.gate.comparison import Rule
     from relocbench.reports.gate.verdict import Verdict as GateVerdict
+    from relocbench.reports.map.show import show
     from relocbench.reports.study.study import Study, study
     from relocbench.runs.certify import Certified, certify
+    from relocbench.runs.read_write import read, write
     from relocbench.runs.run_error import RunError
     from relocbench.runs.solve import Result, solve
 
@@ -63,12 +69,14 @@ __all__ = [
     "check",
     "evaluate",
     "generate",
-    "read_instance",
+    "read",
+    "read_homes",
+    "show",
     "solve",
     "study",
     "verify",
-    "write_certificate",
-    "write_instance",
+    "with_load",
+    "write",
 ]
 
 # The module and the attribute of each name, as in the imports above. A test compares the two.
@@ -89,18 +97,24 @@ _LAZY = {
     "check": "relocbench.reports.gate.check:check",
     "evaluate": "relocbench.instances.evaluation:evaluate",
     "generate": "relocbench.instances.generators.generate:generate",
-    "read_instance": "relocbench.instances.instance_source:read_instance",
+    "read": "relocbench.runs.read_write:read",
+    "read_homes": "relocbench.instances.files.homes_file:read_homes",
+    "show": "relocbench.reports.map.show:show",
     "solve": "relocbench.runs.solve:solve",
     "study": "relocbench.reports.study.study:study",
     "verify": "relocbench.formulations.certificates.verification:verify",
-    "write_certificate": "relocbench.formulations.certificates.certificate:write_certificate",
-    "write_instance": "relocbench.instances.instance_source:write_instance",
+    "with_load": "relocbench.instances.load:with_load",
+    "write": "relocbench.runs.read_write:write",
 }
+# The names of earlier versions, with those that replace them.
+_FORMER = {"read_instance": "read", "write_instance": "write", "write_certificate": "write"}
 
 # mypy must not see this function: it would accept every attribute of the package.
 if not TYPE_CHECKING:
 
     def __getattr__(name):
+        if name in _FORMER:
+            raise AttributeError(f"relocbench.{name} is now relocbench.{_FORMER[name]}")
         if name not in _LAZY:
             raise AttributeError(f"module 'relocbench' has no attribute {name!r}")
         module, _, attribute = _LAZY[name].partition(":")

@@ -6,14 +6,16 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from relocbench.instances.errors import plural
 from relocbench.terminal import command_line, print_json, print_table
 
 if TYPE_CHECKING:
     from relocbench.runs.cross_check import Disagreement
     from relocbench.runs.run_store import Row
+    from relocbench.runs.sweep import EarlyStop
 
 
-def print_benchmark(rows: "list[Row]", out: Path, as_json: bool) -> int:
+def print_benchmark(rows: "list[Row]", out: Path, as_json: bool, stopped: "Sequence[EarlyStop]" = ()) -> int:
     """Print the results of a benchmark and write its report.
 
     Parameters
@@ -24,6 +26,8 @@ def print_benchmark(rows: "list[Row]", out: Path, as_json: bool) -> int:
         The folder of the runs.
     as_json
         Whether to print JSON instead of a table.
+    stopped
+        The methods whose other runs were not made, because their first runs failed.
 
     Returns
     -------
@@ -34,12 +38,14 @@ def print_benchmark(rows: "list[Row]", out: Path, as_json: bool) -> int:
     from relocbench.runs.sweep import group_of, summarise
 
     wrong = wrong_answers(rows)
-    files = write_report(rows, out, wrong)
+    notes = [f"{stop.method} was {stop}" for stop in stopped]
+    files = write_report(rows, out, wrong, "".join(f"{note}. " for note in notes))
     summaries = summarise(rows, group_of)
     errors = [f"{row.selector} on {row.instance}: {row.error}" for row in rows if row.status == "error"]
     if as_json:
         result = {"runs": len(rows), "out": str(out), "summary": list(map(asdict, summaries)), "errors": errors}
-        print_json(result | {"wrong": list(map(asdict, wrong))} | files)
+        result |= {"wrong": list(map(asdict, wrong)), "stopped": list(map(asdict, stopped))}
+        print_json(result | files)
         return len(wrong)
     for one in wrong:
         print(f"WRONG: {one.instance}, seed {one.seed}: {one.message}")
@@ -66,11 +72,11 @@ def print_benchmark(rows: "list[Row]", out: Path, as_json: bool) -> int:
         )
         for summary in summaries
     ]
-    print_table(f"{len(rows)} runs, in {out}", columns, table, columns[2:])
-    for line in errors[:20]:
+    print_table(f"{plural(len(rows), 'run')}, in {out}", columns, table, columns[2:])
+    for line in (*notes, *errors[:20]):
         print(line)
     if len(errors) > 20:
-        print(f"and {len(errors) - 20} more errors")
+        print(f"and {plural(len(errors) - 20, 'more error')}")
     print_report(files)
     return len(wrong)
 

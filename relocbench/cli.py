@@ -22,6 +22,7 @@ from relocbench.runs.version import __version__
 # The modules in ``relocbench/commands``, in the order in which ``relocbench --help`` lists them.
 COMMANDS = (
     "generate",
+    "convert",
     "describe",
     "solve",
     "evaluate",
@@ -32,6 +33,7 @@ COMMANDS = (
     "paper",
     "check",
     "show",
+    "index",
     "families",
     "methods",
     "info",

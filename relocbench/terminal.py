@@ -2,8 +2,11 @@
 
 import contextlib
 import json
+import os
 import shlex
+import signal
 import sys
+import threading
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -38,6 +41,34 @@ def resumable(out: Path) -> Iterator[None]:
             file=sys.stderr,
         )
         raise typer.Exit(130) from None
+
+
+@contextlib.contextmanager
+def second_interrupt_ends_at_once() -> Iterator[None]:
+    """Let the first interrupt (Ctrl-C) raise KeyboardInterrupt as usual, and every further one end the process.
+
+    Yields
+    ------
+    None
+        Nothing. A command that still has work to do after an interrupt runs inside the context.
+    """
+    if threading.current_thread() is not threading.main_thread():  # only the main thread may handle signals
+        yield
+        return
+
+    def end(*_: object) -> None:
+        os._exit(130)  # the guards of worker processes notice it and end them
+
+    def interrupt(*_: object) -> None:
+        signal.signal(signal.SIGINT, end)
+        raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGINT, interrupt)
+    try:
+        yield
+    finally:
+        if signal.getsignal(signal.SIGINT) is interrupt:
+            signal.signal(signal.SIGINT, before)
 
 
 def command_line() -> str:
@@ -86,8 +117,8 @@ def print_table(title: str, columns: Sequence[str], rows: Iterable[Sequence[str]
     for row in rows:
         table.add_row(*map(Text, row))  # as Text, because rich would read reloc[k=1] as markup
     console = Console()
-    # A file or a pipe has no width, so the table gets a wide one.
-    Console(width=None if console.is_terminal else 160).print(table)
+    # A file or a pipe has no width, so the table gets a wide one, unless the user says how wide it may be.
+    Console(width=None if console.is_terminal or "COLUMNS" in os.environ else 160).print(table)
 
 
 def print_cost(cost: dict[str, Any]) -> None:

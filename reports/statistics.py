@@ -1,12 +1,20 @@
-"""Statistics of samples: confidence intervals of a mean, paired comparisons, and a correction for multiple tests."""
+"""Statistics of samples: confidence intervals of a mean, paired comparisons, and a correction for multiple tests.
 
-from collections.abc import Sequence
+Instances that share random draws, such as the cells of one seed of the family ``paper``, are not independent: if one of
+them is easy for a method, the others tend to be easy too. Such instances form a *block*. The functions with an argument
+``blocks`` treat the blocks, and not the instances, as the sample.
+"""
+
+import math
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
+import numpy.typing as npt
+from scipy.special import ndtr, stdtr, stdtrit
 
 RESAMPLES = 4000
-# With fewer values than this, a bootstrap interval is meaningless.
+# With fewer independent values than this there is neither an interval nor a test.
 FEWEST_FOR_INTERVAL = 5
 
 
@@ -25,10 +33,75 @@ def mean_interval(values: Sequence[float]) -> tuple[float, float, float]:
         always gives the same interval.
     """
     sample = np.array(values, dtype=float)
-    rng = np.random.default_rng(0)
-    means = sample[rng.integers(len(sample), size=(RESAMPLES, len(sample)))].mean(axis=1)
-    low, high = np.percentile(means, [2.5, 97.5])
+    low, high = np.percentile(_resampled_means(sample, np.ones(len(sample))), [2.5, 97.5])
     return float(sample.mean()), float(low), float(high)
+
+
+@dataclass(frozen=True)
+class Interval:
+    """A mean and its 95 % interval.
+
+    Attributes
+    ----------
+    mean
+        The mean over all values.
+    low, high
+        The limits of the interval; None if there are too few blocks for one.
+    blocks
+        The number of independent samples.
+    """
+
+    mean: float
+    low: float | None
+    high: float | None
+    blocks: int
+
+    @property
+    def limits(self) -> tuple[float, float]:
+        """The limits of the interval; without an interval, the mean twice."""
+        return (self.mean, self.mean) if self.low is None or self.high is None else (self.low, self.high)
+
+
+def blocked_interval(values: Sequence[float], blocks: Sequence[Hashable]) -> Interval:
+    """Return the mean of a sample and its 95 % bootstrap interval, which resamples whole blocks.
+
+    Parameters
+    ----------
+    values
+        The sample; at least one value.
+    blocks
+        The block of each value.
+
+    Returns
+    -------
+    Interval
+        The mean over all values, and the interval from five blocks on. Its percentiles are moved outwards so that the
+        interval of a normal sample is as wide as that of the t distribution (Hesterberg's expanded percentiles): the
+        2.5 and 97.5 percentiles of few values cover the mean too rarely, in 85 of 100 cases with six values.
+    """
+    sums, counts = _by_block(values, blocks)
+    mean, size = float(sums.sum() / counts.sum()), len(sums)
+    if size < FEWEST_FOR_INTERVAL:
+        return Interval(mean, None, None, size)
+    tail = 100 * float(ndtr(-math.sqrt(size / (size - 1)) * stdtrit(size - 1, 0.975)))
+    low, high = np.percentile(_resampled_means(sums, counts), [tail, 100 - tail])
+    return Interval(mean, float(low), float(high), size)
+
+
+def _by_block(
+    values: Sequence[float], blocks: Sequence[Hashable]
+) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
+    """Return the sum and the number of the values of each block, in the order in which blocks first appear."""
+    number = {block: index for index, block in enumerate(dict.fromkeys(blocks))}
+    place = [number[block] for block in blocks]
+    sums: npt.NDArray[np.float64] = np.bincount(place, np.asarray(values, dtype=float)).astype(float)
+    return sums, np.bincount(place).astype(float)
+
+
+def _resampled_means(sums: npt.NDArray[np.float64], counts: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+    chosen = np.random.default_rng(0).integers(len(sums), size=(RESAMPLES, len(sums)))
+    means: npt.NDArray[np.float64] = sums[chosen].sum(axis=1) / counts[chosen].sum(axis=1)
+    return means
 
 
 @dataclass(frozen=True)
@@ -37,31 +110,37 @@ class Paired:
 
     Attributes
     ----------
-    pairs, wins, losses
-        The number of instances, and on how many of them the first method is smaller and larger.
-    median_difference
-        The median of first minus second.
-    effect
-        The matched-pairs rank-biserial correlation: -1 if the first method is always smaller, 1 if it is always larger.
+    pairs, blocks
+        The number of instances, and of blocks of instances, which is the sample size.
+    wins, losses
+        In how many blocks the first method is smaller and larger.
+    difference, low, high
+        The mean over blocks of first minus second, and its 95 % interval; the interval is None with too few blocks.
     p
-        The p-value of the two-sided Wilcoxon signed-rank test. Pairs without a difference are left out.
+        The p-value of the two-sided paired t-test on the means of the blocks; None with too few blocks.
     """
 
     pairs: int
+    blocks: int
     wins: int
     losses: int
-    median_difference: float
-    effect: float
-    p: float
+    difference: float
+    low: float | None
+    high: float | None
+    p: float | None
 
 
-def paired(first: Sequence[float], second: Sequence[float], tie: float = 0.0) -> Paired:
+def paired(
+    first: Sequence[float], second: Sequence[float], blocks: Sequence[Hashable] | None = None, tie: float = 0.0
+) -> Paired:
     """Compare two samples pair by pair.
 
     Parameters
     ----------
     first, second
         The values of the two methods, in the same order of instances.
+    blocks
+        The block of each instance; by default every instance is a block of its own.
     tie
         Differences of at most this size count as no difference.
 
@@ -75,24 +154,28 @@ def paired(first: Sequence[float], second: Sequence[float], tie: float = 0.0) ->
     ValueError
         If the samples are empty.
     """
-    difference = np.array(first, dtype=float) - np.array(second, dtype=float)
-    if len(difference) == 0:
+    every = np.array(first, dtype=float) - np.array(second, dtype=float)
+    if len(every) == 0:
         raise ValueError("expected at least one pair")
-    different = difference[np.abs(difference) > tie]
-    effect, p = 0.0, 1.0
-    if len(different):
-        # Importing scipy.stats takes a second, and most commands do not need it.
-        from scipy.stats import rankdata, wilcoxon
-
-        ranks = rankdata(np.abs(different))
-        effect = float((ranks * np.sign(different)).sum() / ranks.sum())
-        p = float(wilcoxon(different).pvalue)
+    every[np.abs(every) <= tie] = 0.0
+    sums, counts = _by_block(every.tolist(), range(len(every)) if blocks is None else blocks)
+    difference = sums / counts
+    mean, size = float(difference.mean()), len(difference)
+    low = high = p = None
+    if size >= FEWEST_FOR_INTERVAL:
+        error = float(difference.std(ddof=1)) / math.sqrt(size)
+        reach = float(stdtrit(size - 1, 0.975)) * error
+        low, high = mean - reach, mean + reach
+        # Without any spread, all blocks have the same difference.
+        p = 2 * float(stdtr(size - 1, -abs(mean) / error)) if error > 0 else float(mean == 0)
     return Paired(
-        pairs=len(difference),
-        wins=int((different < 0).sum()),
-        losses=int((different > 0).sum()),
-        median_difference=float(np.median(difference)),
-        effect=effect,
+        pairs=len(every),
+        blocks=size,
+        wins=int((difference < 0).sum()),
+        losses=int((difference > 0).sum()),
+        difference=mean,
+        low=low,
+        high=high,
         p=p,
     )
 

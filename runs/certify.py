@@ -28,7 +28,6 @@ from relocbench.formulations.certificates.exact_bound import DualBound
 from relocbench.formulations.certificates.integer_problem import IntegerProblem, check_size
 from relocbench.formulations.certificates.region import root_region
 from relocbench.formulations.certificates.verification import Verdict, rounded_down, verify
-from relocbench.formulations.incumbent import report
 from relocbench.formulations.local_search import descend
 from relocbench.heuristics.anneal import ROUND_PER_CLIENT, anneal_among
 from relocbench.instances.errors import InputError
@@ -36,8 +35,10 @@ from relocbench.instances.evaluation import checked_home, evaluate
 from relocbench.instances.instance import Instance
 from relocbench.instances.kernels.ragged import FloatArray, IntArray
 from relocbench.instances.nearest_server import nearest_server
-from relocbench.instances.solution import Progress, Solution
+from relocbench.instances.notebook_card import card, counted, percent
+from relocbench.instances.solution import Progress, Solution, report
 from relocbench.runs.certify_params import PARAMS
+from relocbench.runs.solve import warm_up
 
 
 class _Incumbent:
@@ -165,11 +166,64 @@ class Certified:
         The certificate.
     verdict
         The result of the verifier, in exact numbers. It has proved the claim.
+
+    Examples
+    --------
+    >>> import relocbench
+    >>> instance = relocbench.generate("tiny", regime="scarce", shape="plain")
+    >>> certified = relocbench.certify(instance, time_limit=10)
+    >>> certified.status, certified.gap
+    ('optimal', 0.0)
+    >>> certified.bound <= certified.objective
+    True
+    >>> certified.verdict.proved
+    True
     """
 
     solution: Solution
     certificate: Certificate
     verdict: Verdict
+
+    def __repr__(self) -> str:
+        numbers = f"ΣD {self.objective:.8g}, bound {self.bound:.8g}, gap {percent(self.gap)}"
+        return f"<Certified {self.status}: {numbers}>"
+
+    def _repr_html_(self) -> str:
+        values = {
+            "status": self.status,
+            "ΣD": f"{self.objective:.8g}",
+            "bound": f"{self.bound:.8g}",
+            "gap": percent(self.gap),
+            "homes": len(self.home),
+            "proof": counted(self.verdict.steps, "step"),
+            "seconds": f"{self.solution.trace[-1][0]:.3g}" if self.solution.trace else None,
+        }
+        return card("Certified homes", values)
+
+    @property
+    def home(self) -> IntArray:
+        """The best homes: one server per client."""
+        return self.solution.home
+
+    @property
+    def objective(self) -> float:
+        """``ΣD`` of the homes. The verdict has the exact number."""
+        return float(self.verdict.objective or 0)
+
+    @property
+    def bound(self) -> float:
+        """The proved lower bound on ``ΣD``, rounded down. The verdict has the exact number."""
+        return self.solution.bound
+
+    @property
+    def gap(self) -> float | None:
+        """The gap as commands print it: 0 if the status is ``optimal``."""
+        return self.verdict.stated_gap
+
+    @property
+    def status(self) -> str:
+        """``optimal`` if the gap is at most 10⁻⁶, otherwise ``feasible``."""
+        return self.verdict.status
 
 
 def solve(
@@ -192,7 +246,8 @@ def solve(
     Solution
         The best homes and the proved bound.
     """
-    return certify(instance, seed=seed, time_limit=time_limit, start=start, on_progress=on_progress).solution
+    check_size(instance)
+    return _certify(instance, start, seed, time_limit, on_progress).solution
 
 
 def certify(
@@ -212,8 +267,9 @@ def certify(
     seed
         Seed of the search for homes.
     time_limit
-        Seconds, including verification. If they are too few for a first bound and its proof, it takes longer. An
-        interrupt (Ctrl-C) ends the search early; the current homes and bound are certified.
+        Seconds, including verification, without loading and compiling, which happen once per process. If they are too
+        few for a first bound and its proof, it takes longer. An interrupt (Ctrl-C) ends the search early; the current
+        homes and bound are certified.
     start
         Homes to start from; by default the nearest servers.
     on_progress
@@ -228,8 +284,26 @@ def certify(
     ------
     InputError
         If the instance is too large for the verifier.
+
+    Examples
+    --------
+    >>> import relocbench
+    >>> instance = relocbench.generate("tiny", regime="scarce", shape="plain")
+    >>> relocbench.certify(instance, time_limit=10)
+    <Certified optimal: ΣD 7.7531518, bound 7.7531..., gap 0%>
     """
     check_size(instance)
+    warm_up("bound")
+    return _certify(instance, start, seed, time_limit, on_progress)
+
+
+def _certify(
+    instance: Instance,
+    start: npt.ArrayLike | None,
+    seed: int,
+    time_limit: float,
+    on_progress: Progress | None,
+) -> Certified:
     run = _Run(instance, start, seed, time_limit, on_progress)
     run.search()
     return run.certified()

@@ -343,7 +343,7 @@ def cross_check(
 
 
 def _row(worker: Worker, task: Task, limits: Limits, store: Store | None, retry_errors: bool = False) -> Row:
-    if store is not None and (row := task.finished(store, limits, retry_errors)) is not None:
+    if store is not None and (row := store.finished(task.run(limits), retry_errors)) is not None:
         return row
     return execute(task, store, limits, worker=worker)
 

@@ -1,55 +1,63 @@
 """Methods of other people: functions in a file, in a module or registered by a package, called like our own.
 
-Their code is imported in worker processes only. What this process needs to know of a function, its arguments, is asked
-from a worker process and checked.
+Their code is imported in worker processes only. What this process needs to know of a function, its arguments, what it
+proves and the version of its code, is asked from a worker process and checked. A function that exists only in this
+process, such as one in a cell of a notebook, is sent to the worker process by value.
 """
 
 import dataclasses
-import functools
-import hashlib
-import importlib
 import importlib.metadata
-import importlib.util
 import inspect
-import operator
 import sys
 import tempfile
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal, Union, get_args, get_origin
+from typing import Any
 
-from relocbench.instances.errors import InputError, reason
-from relocbench.instances.evaluation import checked_home
-from relocbench.instances.instance import Instance
-from relocbench.instances.settings import UNIONS
-from relocbench.instances.solution import Solution
+from relocbench.instances.errors import InputError
+from relocbench.runs.external_function import (
+    Description,
+    checked_description,
+    code_at,
+    description_of,
+    is_importable,
+    load_function,
+    modification_times,
+    pickled_function,
+    returning_solution,
+    unpickled_function,
+)
 from relocbench.runs.isolation.supervisor import Worker
-from relocbench.runs.methods import RESERVED_ARGUMENTS, Method, Solve
+from relocbench.runs.method_code import function_code
+from relocbench.runs.methods import RESERVED_ARGUMENTS, Method, Proves, Solve
 
-# The entry-point group in which a package registers methods: name = "package.module:function".
-ENTRY_POINTS = "relocbench.methods"
-
-
-# The types of parameters that a selector can set, by the names under which they are sent between processes.
-TYPES = {"bool": bool, "int": int, "float": float, "str": str}
-# How a function of other people must be callable.
-FORM = "f(instance, *, seed, time_limit) -> homes"
+# The entry-point groups in which a package registers methods, name = "package.module:function", and what those of each
+# group prove. None: what the function itself says.
+ENTRY_POINTS: dict[str, Proves | None] = {"relocbench.methods": None, "relocbench.exact_methods": "optimality"}
+# The place of a function that is sent by value.
+BY_VALUE = "by value"
 
 
 @dataclass(frozen=True)
 class ExternalMethod(Method):
     """A function ``f(instance, *, seed, time_limit, <parameters>)`` that returns homes or a Solution.
 
-    ``where`` is ``module:function``, or ``file.py:function`` with the absolute path of the file.
+    ``where`` is ``module:function``, or ``file.py:function`` with the absolute path of the file, or ``by value``.
 
     Attributes
     ----------
     arguments
         The arguments of the function by their names.
+    code
+        The version of the function, from :mod:`runs.method_code`.
+    pickled
+        The function itself, if it is sent by value; otherwise empty.
     """
 
     arguments: Mapping[str, inspect.Parameter] = dataclasses.field(default_factory=dict)
+    code: str = ""
+    pickled: bytes = b""
 
     @property
     def is_external(self) -> bool:
@@ -67,12 +75,27 @@ class ExternalMethod(Method):
         Raises
         ------
         InputError
-            If the function cannot be imported.
+            If the function cannot be imported, or if it has changed since the method was resolved.
         """
         try:
-            return _returning_solution(load_function(self.where))
+            if self.pickled:
+                return returning_solution(unpickled_function(self.pickled))
+            function = load_function(self.where)
+            if (found := code_at(self.where)) != self.code:
+                raise InputError("method", f"has changed since the command began ({found}, it was {self.code})")
+            return returning_solution(function)
         except InputError as error:
             raise InputError(f"method {self.name}", error.problem) from error
+
+    def version(self) -> str:
+        """Return the version of the function.
+
+        Returns
+        -------
+        str
+            As in :mod:`runs.method_code`.
+        """
+        return self.code
 
     def takes(self, argument: str) -> bool:
         """Return whether the function has an argument, without importing it.
@@ -136,7 +159,8 @@ def method_of_function(function: Callable[..., Any]) -> Method:
     Parameters
     ----------
     function
-        A function at the top level of a module, so that another process can import it.
+        The function. One that another process can import is imported there. All others, such as a function in a
+        notebook or in the script that runs now, are sent by value, together with what they use.
 
     Returns
     -------
@@ -146,20 +170,25 @@ def method_of_function(function: Callable[..., Any]) -> Method:
     Raises
     ------
     InputError
-        If another process could not import the function, or it cannot be called as a method.
+        If the function cannot be called as a method, or uses something that cannot be sent to another process.
     """
-    name, module = getattr(function, "__qualname__", "<unnamed>"), getattr(function, "__module__", "") or ""
-    if "<" in name:
-        problem = f"expected a function at the top level of a module, which another process can import; got {name}"
-        raise InputError("method", problem)
-    path = Path(inspect.getfile(function)).resolve()
-    importable = module != "__main__" and importlib.util.find_spec(module) is not None
-    where = f"{module if importable else path}:{name}"
-    method = f"{_short(path, path.name)}:{name}"
+    definition = function if hasattr(function, "__qualname__") else type(function)  # an object with __call__
+    qualified, module = definition.__qualname__, getattr(definition, "__module__", "") or ""
+    short = qualified.replace("<locals>.", "").replace("<lambda>", "lambda")
+    path = _source_file(definition)
+    name = f"{_short(path, path.name) if path is not None else 'notebook'}:{short}"
     try:
-        return ExternalMethod(method, "", "nothing", where, arguments=_arguments(_described(function)))
+        about = description_of(function)
+        at_top_level = definition is function and "<" not in qualified
+        if path is not None and at_top_level and module != "__main__" and is_importable(module):
+            where, pickled = f"{module}:{qualified}", b""
+            code = code_at(where)
+        else:
+            where, pickled = BY_VALUE, pickled_function(function)
+            code = function_code(function, name)
+        return ExternalMethod(name, "", about.proves, where, arguments=about.arguments, code=code, pickled=pickled)
     except InputError as error:
-        raise InputError(f"method {method}", error.problem) from error
+        raise InputError(f"method {name}", error.problem) from error
 
 
 def registered_method(name: str) -> Method | None:
@@ -168,7 +197,7 @@ def registered_method(name: str) -> Method | None:
     Parameters
     ----------
     name
-        The name of the entry point in the group ``relocbench.methods``.
+        The name of the entry point, in one of the groups of ``ENTRY_POINTS``.
 
     Returns
     -------
@@ -180,9 +209,21 @@ def registered_method(name: str) -> Method | None:
     InputError
         If the registered function cannot be imported or called as a method.
     """
-    for point in importlib.metadata.entry_points(group=ENTRY_POINTS, name=name):
-        return _asked(point.name, point.value, summary=point.value)
+    for group, proves in ENTRY_POINTS.items():
+        for point in importlib.metadata.entry_points(group=group, name=name):
+            return _asked(point.name, point.value, summary=point.value, proves=proves)
     return None
+
+
+def registered_names() -> list[str]:
+    """Return the names of all methods that installed packages have registered.
+
+    Returns
+    -------
+    list of str
+        The names, sorted.
+    """
+    return sorted({point.name for group in ENTRY_POINTS for point in importlib.metadata.entry_points(group=group)})
 
 
 def _short(path: Path, otherwise: str) -> str:
@@ -191,173 +232,34 @@ def _short(path: Path, otherwise: str) -> str:
     return path.relative_to(folder).as_posix() if path.is_relative_to(folder) else otherwise
 
 
-def _asked(name: str, where: str, summary: str = "") -> Method:
-    """Return a method after a worker process has imported its function and described the arguments."""
+def _source_file(definition: Callable[..., Any]) -> Path | None:
+    """Return the file of a function or class; None for one that was typed into a notebook or a console."""
     try:
-        described = _signature(where, _modification_time(where), tuple(sys.path))
-        return ExternalMethod(name, summary, "nothing", where, arguments=_arguments(described))
+        path = Path(inspect.getfile(inspect.unwrap(definition))).resolve()
+    except (TypeError, OSError):  # without a file, for example a class of a notebook
+        return None
+    # A notebook's cell has a name such as a file's. Only its module tells that there is none.
+    main = getattr(sys.modules.get("__main__"), "__file__", None)
+    typed = getattr(definition, "__module__", "") == "__main__" and (main is None or Path(main).resolve() != path)
+    return None if typed or not path.is_file() else path
+
+
+# What worker processes have told about functions, by place and module path.
+_told: dict[tuple[str, tuple[str, ...]], Description] = {}
+
+
+def _asked(name: str, where: str, summary: str = "", proves: Proves | None = None) -> Method:
+    """Return a method after a worker process has imported its function and described it."""
+    try:
+        key = (where, tuple(sys.path))
+        about = _told.get(key)
+        if about is None or about.files != modification_times(about.files):
+            # The code may delete its log, also together with the folder.
+            folder = tempfile.TemporaryDirectory(prefix="relocbench-", ignore_cleanup_errors=True)
+            with folder as temporary, Worker() as worker:
+                about = checked_description(worker.describe(where, str(Path(temporary, "import.log"))))
+            _told[key] = about
+        said = proves or about.proves
+        return ExternalMethod(name, summary, said, where, arguments=about.arguments, code=about.code)
     except InputError as error:
         raise InputError(f"method {name}", error.problem) from error
-
-
-@functools.cache
-def _signature(where: str, modification_time: int, path: tuple[str, ...]) -> list[Any]:
-    """Ask a worker process for the arguments; a changed file or another module path makes the cache ask again."""
-    # The code may delete its log, also together with the folder.
-    with tempfile.TemporaryDirectory(prefix="relocbench-", ignore_cleanup_errors=True) as folder, Worker() as worker:
-        return worker.signature(where, str(Path(folder, "import.log")))
-
-
-def describe_function(where: str) -> list[list[Any]]:
-    """Import a function and describe its arguments. Only worker processes do this.
-
-    Parameters
-    ----------
-    where
-        ``module:function`` or ``file.py:function``.
-
-    Returns
-    -------
-    list
-        For each argument its name, the name of its type and its default, as values that JSON can express.
-
-    Raises
-    ------
-    InputError
-        If the function cannot be imported or cannot be called as a method.
-    """
-    return _described(load_function(where))
-
-
-def _described(function: Callable[..., Any]) -> list[list[Any]]:
-    arguments = _annotated_arguments(function)
-    return [[name, _type_name(spec.annotation), _plain(spec.default)] for name, spec in arguments.items()]
-
-
-def _type_name(kind: Any) -> Any:
-    """Return a type as a name, a Literal as a list of its values, or a union as a list of the others."""
-    if get_origin(kind) in UNIONS:
-        return {"any of": [_type_name(part) for part in get_args(kind)]}
-    if get_origin(kind) is Literal:
-        return {"one of": [str(value) for value in get_args(kind)]}
-    return kind.__name__ if kind in TYPES.values() else "str"
-
-
-def _plain(default: Any) -> Any:
-    return default if default is None or type(default) in TYPES.values() else None
-
-
-def _arguments(described: list[Any]) -> dict[str, inspect.Parameter]:
-    """Return arguments from their description, which another process sent and which may contain anything."""
-    try:
-        return {
-            name: inspect.Parameter(
-                name, inspect.Parameter.KEYWORD_ONLY, default=_plain(default), annotation=_type(kind)
-            )
-            for name, kind, default in described
-        }
-    except (TypeError, ValueError, KeyError, AttributeError, RecursionError) as error:
-        raise InputError("method", "cannot be imported (the process sent an invalid description)") from error
-
-
-def _type(name: Any) -> Any:
-    if isinstance(name, str):
-        return TYPES[name]
-    [(kind, parts)] = name.items()
-    if kind == "any of":
-        return Union[tuple(_type(part) for part in parts)]  # noqa: UP007
-    return Literal[tuple(map(str, parts))]
-
-
-def _modification_time(where: str) -> int:
-    place = Path(where.rpartition(":")[0])
-    return place.stat().st_mtime_ns if place.suffix == ".py" and place.is_file() else 0
-
-
-def load_function(where: str) -> Callable[..., Any]:
-    """Import a function. Only worker processes do this.
-
-    Parameters
-    ----------
-    where
-        ``module:function`` or ``file.py:function``.
-
-    Returns
-    -------
-    Callable
-        The function.
-
-    Raises
-    ------
-    InputError
-        If there is no such function.
-    """
-    return _load(where, _modification_time(where))
-
-
-@functools.cache
-def _load(where: str, modification_time: int) -> Callable[..., Any]:
-    """Import ``place:function``; the second argument makes the cache import a changed file again."""
-    place, _, name = where.rpartition(":")
-    try:
-        module = _import_file(Path(place)) if place.endswith(".py") else importlib.import_module(place)
-    except (Exception, SystemExit) as error:  # importing other people's code can raise anything
-        text = reason(error) if isinstance(error, Exception) else str(error)
-        raise InputError("method", f"cannot be imported ({type(error).__name__}: {text})") from error
-    try:
-        function = operator.attrgetter(name)(module)
-    except AttributeError as error:
-        problem = f"expected a function {name} in {Path(place).name}, it has none of that name"
-        raise InputError("method", problem) from error
-    if not callable(function):
-        raise InputError("method", f"expected a function, {name} is not callable")
-    return function  # type: ignore[no-any-return]
-
-
-def _import_file(path: Path) -> Any:
-    # The hash of the path keeps apart two files of the same name in different folders.
-    name = f"{path.stem}_{hashlib.sha256(str(path).encode()).hexdigest()[:8]}"
-    spec = importlib.util.spec_from_file_location(name, path)
-    if spec is None or spec.loader is None:
-        raise ImportError(f"{path.name} is not a Python file")
-    if str(path.parent) not in sys.path:
-        # The file may import its neighbours. At the end of the list the folder cannot hide installed modules.
-        sys.path.append(str(path.parent))
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[name] = module
-    spec.loader.exec_module(module)
-    return module
-
-
-def _returning_solution(function: Callable[..., Any]) -> Solve:
-    """Return a function that returns a Solution with checked homes, also where ``function`` returns a list or array."""
-
-    @functools.wraps(function)
-    def solve(instance: Instance, **arguments: Any) -> Solution:
-        answer = function(instance, **arguments)
-        if isinstance(answer, Solution):
-            return dataclasses.replace(answer, home=checked_home(instance, answer.home))
-        return Solution(checked_home(instance, answer))
-
-    return solve
-
-
-def _annotated_arguments(function: Callable[..., Any]) -> dict[str, inspect.Parameter]:
-    """Return the named arguments of a function; one without a usable annotation gets the type of its default."""
-    try:
-        signature = inspect.signature(function, eval_str=True)
-    except (NameError, SyntaxError):  # an annotation that cannot be evaluated
-        signature = inspect.signature(function)
-    try:
-        signature.bind(None, seed=0, time_limit=1.0)
-    except TypeError as error:
-        raise InputError("method", f"expected {FORM}, got another signature ({error})") from error
-    arguments = {}
-    for name, spec in signature.parameters.items():
-        if spec.kind in (spec.VAR_POSITIONAL, spec.VAR_KEYWORD):
-            continue
-        kind = type(spec.default)
-        if spec.annotation is spec.empty or isinstance(spec.annotation, str):
-            spec = spec.replace(annotation=kind if kind in (bool, int, float) else str)
-        arguments[name] = spec
-    return arguments

@@ -12,10 +12,8 @@ from relocbench.formulations.certificates.certificate import Certificate, read_c
 from relocbench.formulations.certificates.verification import Verdict, cost, rounded_down, verify
 from relocbench.formulations.incumbent import slack
 from relocbench.instances.errors import InputError
-from relocbench.instances.files.json_fields import read_object
-from relocbench.instances.files.solution_file import FORMAT as SOLUTION_FORMAT
-from relocbench.instances.files.solution_file import KNOWN as SOLUTION_FIELDS
-from relocbench.instances.files.solution_file import StoredSolution, read_solution
+from relocbench.instances.files.homes_file import is_certificate, read_solution
+from relocbench.instances.files.solution_file import StoredSolution
 from relocbench.instances.instance import Instance
 from relocbench.instances.instance_source import write_instance
 from relocbench.instances.library.library import Claim, Entry, Library, checked_name
@@ -161,7 +159,7 @@ def _combine(
             merged = dataclasses.replace(merged, **{name: getattr(offer, name) for name in names})
             better.append("bound")
     else:
-        origin = by or f"{offer.method}, seed {offer.seed}"
+        origin = by or offer.origin or "not stated"
         claims = [] if offer.bound is None else [Claim(offer.bound, origin)]
     if objective is not None and objective < Fraction(before.exact_objective):
         merged = dataclasses.replace(merged, home=offer.home)
@@ -240,32 +238,26 @@ def stray_files(library: Library) -> Iterator[Path]:
 
 
 def read_offer(path: Path, instance: Instance) -> Offer:
-    """Read a file that is either a certificate or a solution.
+    """Read a file that is either a certificate or contains homes in another form.
 
     Parameters
     ----------
     path
         The file.
     instance
-        The instance of a solution.
+        The instance of the homes.
 
     Returns
     -------
     Certificate or StoredSolution
-        The content of the file.
+        The content of the file. A certificate may belong to another instance.
 
     Raises
     ------
     InputError
-        If the file is neither, or a solution of another instance.
+        If the file is neither, or has homes for another instance.
     """
-    try:
-        read_object(path, SOLUTION_FORMAT, SOLUTION_FIELDS)
-    except InputError as error:
-        if error.field == "format":
-            return read_certificate(path)
-        raise error.inside(str(path)) from error
-    return read_solution(path, instance)
+    return read_certificate(path) if is_certificate(path) else read_solution(path, instance)
 
 
 def _proved(instance: Instance, certificate: Certificate, on_step: OnStep = lambda step: None) -> Verdict:

@@ -16,8 +16,12 @@ from typing import Any, Literal
 from relocbench.formulations.solvers.availability import missing
 from relocbench.instances.settings import expectation
 from relocbench.instances.solution import Solution
+from relocbench.runs.method_code import project_code
+from relocbench.runs.start_homes import StartHomes
 
 Solve = Callable[..., Solution]
+Proves = Literal["nothing", "bound", "optimality"]
+PROVES: tuple[Proves, ...] = ("nothing", "bound", "optimality")
 
 # The arguments with a fixed meaning. Every method gets ``instance``, ``seed`` and ``time_limit``. If its function has
 # them, it also gets ``start`` (homes to begin with), ``on_progress`` (called with every improvement) and ``log``
@@ -45,7 +49,7 @@ class Method:
 
     name: str
     summary: str
-    proves: Literal["nothing", "bound", "optimality"]
+    proves: Proves
     where: str
     needs: tuple[str, ...] = ()
 
@@ -75,6 +79,16 @@ class Method:
         module, _, function = self.where.partition(":")
         loaded: Solve = getattr(importlib.import_module(module), function)
         return loaded
+
+    def version(self) -> str:
+        """Return the version of the method's code.
+
+        Returns
+        -------
+        str
+            As in :mod:`runs.method_code`.
+        """
+        return project_code(self.where.partition(":")[0])
 
     def takes(self, argument: str) -> bool:
         """Return whether the function has an argument.
@@ -115,13 +129,13 @@ class Method:
             for name, spec in self.parameters().items()
         }
         if self.takes("start"):
-            described["start"] = {"default": "nearest", "expects": "another method's selector"}
+            described["start"] = {"default": "nearest", "expects": "another method's selector or a file of homes"}
         return described
 
 
 @dataclass(frozen=True)
 class Selector:
-    """A method with chosen parameters, and perhaps another method whose homes it starts from.
+    """A method with chosen parameters, and perhaps homes that it starts from.
 
     Attributes
     ----------
@@ -130,23 +144,27 @@ class Selector:
     settings
         The parameters that were set; the others have their defaults.
     start
-        The method whose homes are the start; None for the method's own start.
+        The homes to start from, or the method that finds them; None for the method's own start.
     """
 
     method: Method
     settings: Mapping[str, Any]
-    start: "Selector | None" = None
+    start: "Selector | StartHomes | None" = None
+
+    @property
+    def _stages(self) -> "list[Selector]":
+        """The selector itself, and those of the methods whose homes it starts from."""
+        return [self, *(self.start._stages if isinstance(self.start, Selector) else [])]
 
     @property
     def runs_external_code(self) -> bool:
         """Whether the method, or the one that it starts from, is code of other people."""
-        return self.method.is_external or (self.start is not None and self.start.runs_external_code)
+        return any(stage.method.is_external for stage in self._stages)
 
     @property
     def is_isolated(self) -> bool:
         """Whether a single run has a process of its own: code of other people, and solvers that may crash."""
-        start = self.start is not None and self.start.is_isolated
-        return self.method.is_external or self.method.proves != "nothing" or start
+        return any(stage.method.is_external or stage.method.proves != "nothing" for stage in self._stages)
 
     @property
     def threads(self) -> int:
@@ -157,9 +175,19 @@ class Selector:
 
     def load(self) -> None:
         """Import the method and the one that it starts from."""
-        self.method.load()
-        if self.start is not None:
-            self.start.load()
+        for stage in self._stages:
+            stage.method.load()
+
+    def version(self) -> str:
+        """Return the version of the code that the selector runs.
+
+        Returns
+        -------
+        str
+            That of the method and, if there is one, that of its start.
+        """
+        start = "" if self.start is None else f", start {self.start.version()}"
+        return f"{self.method.version()}{start}"
 
     def __str__(self) -> str:
         settings = {name: setting_text(value) for name, value in self.settings.items()}

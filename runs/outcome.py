@@ -16,11 +16,13 @@ from relocbench.instances.instance import Instance
 from relocbench.instances.kernels.ragged import IntArray
 
 Point = tuple[float, float, float]
+# The error message of a run that was interrupted and whose incumbent was kept.
+INTERRUPTED = "interrupted"
 # refused: the method does not support the instance or a setting.
 # claim: a claim of the method is false.
 # raised: the method raised an exception.
 # died: the process ended without a result.
-# stopped: the process was killed at a limit.
+# stopped: the process was killed at a limit, or by an interrupt.
 Failure = Literal["refused", "claim", "raised", "died", "stopped"]
 
 

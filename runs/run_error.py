@@ -15,6 +15,16 @@ class RunError(RuntimeError):
         The method, as text.
     outcome
         What is known about the run: its status, the kind of failure, the error message, the time and the memory.
+
+    Examples
+    --------
+    >>> import relocbench
+    >>> instance = relocbench.generate("tiny", regime="scarce", shape="plain")
+    >>> try:
+    ...     relocbench.solve(instance, "enumerate", memory_limit=1 << 20)
+    ... except relocbench.RunError as error:
+    ...     print(error.outcome.status)
+    memory_limit
     """
 
     def __init__(self, selector: str, outcome: "Outcome") -> None:

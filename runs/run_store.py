@@ -8,7 +8,7 @@ import hashlib
 import json
 import math
 from collections.abc import Iterable
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from types import UnionType
 from typing import Any, get_args, get_type_hints
@@ -40,6 +40,8 @@ class Run:
         The method with its settings, and the seed.
     time_limit, memory_limit
         Seconds and bytes.
+    code
+        The version of the method's code, from :mod:`runs.method_code`.
     """
 
     hash: str
@@ -47,10 +49,11 @@ class Run:
     seed: int
     time_limit: float
     memory_limit: int
+    code: str = ""
 
     @property
     def digest(self) -> str:
-        """The name of the run's files, without suffix."""
+        """The name of the run's files, without suffix. A run of a new version replaces that of an earlier one."""
         key = [self.hash, self.selector, self.seed, float(self.time_limit), self.memory_limit]
         return hashlib.sha256(json.dumps(key).encode()).hexdigest()[:32]
 
@@ -104,6 +107,8 @@ class Row:
         The log file, relative to the folder of the store.
     versions
         Versions and hardware, from :func:`runs.environment.information`.
+    code
+        The version of the method's code, from :mod:`runs.method_code`; empty in rows of earlier versions.
     """
 
     instance: str
@@ -137,11 +142,12 @@ class Row:
     facts: dict[str, float] = field(default_factory=dict)
     log: str | None = None
     versions: dict[str, str] = field(default_factory=dict)
+    code: str = ""
 
     @property
     def run(self) -> Run:
         """What identifies the run."""
-        return Run(self.hash, self.selector, self.seed, self.time_limit, self.memory_limit)
+        return Run(self.hash, self.selector, self.seed, self.time_limit, self.memory_limit, self.code)
 
 
 POINT = pa.struct([("seconds", pa.float64()), ("incumbent", pa.float64()), ("bound", pa.float64())])
@@ -223,6 +229,7 @@ def row_of(instance: Instance, run: Run, outcome: Outcome, log: str | None = Non
         facts=dict(outcome.facts),
         log=log,
         versions=_versions(),
+        code=run.code,
         **costs,
     )
 
@@ -259,14 +266,34 @@ class Store:
         Returns
         -------
         Row or None
-            Its row; None if the store does not contain it or the file cannot be read.
+            Its row; None if the store does not contain it, the file cannot be read, or the row is of other code.
         """
+        row = self._any_version(run)
+        return row if row is not None and row.code == run.code else None
+
+    def is_out_of_date(self, run: Run) -> bool:
+        """Return whether the store contains a run only as another version of the method's code made it.
+
+        Parameters
+        ----------
+        run
+            What identifies the run.
+
+        Returns
+        -------
+        bool
+            Whether there is a row, and it has to be made again.
+        """
+        row = self._any_version(run)
+        return row is not None and row.code != run.code
+
+    def _any_version(self, run: Run) -> Row | None:
         path = self.folder / f"{run.digest}.parquet"
         try:
             found = _read_row(path) if path.exists() else None
         except InputError:
             return None
-        return found if found is not None and found.run == run else None
+        return found if found is not None and replace(found.run, code=run.code) == run else None
 
     def finished(self, run: Run, retry_errors: bool) -> Row | None:
         """Find a run that does not have to be run again.
@@ -387,6 +414,8 @@ def _row_in(file: pq.ParquetFile) -> Row:
     if found != FORMAT:
         raise InputError("", f'expected one row of format "{FORMAT}", got {shown(found)}')
     table.validate(full=True)
+    if "code" not in table.column_names:  # written by a version that did not record it
+        table = table.append_column(SCHEMA.field("code"), [[""]])
     table = table.select(SCHEMA.names).cast(SCHEMA)
     [values] = table.to_pylist(maps_as_pydicts="strict")
     values["trace"] = [(point["seconds"], point["incumbent"], point["bound"]) for point in values["trace"]]

@@ -48,7 +48,7 @@ def missing(tasks: Sequence[Task], store: Store, limits: Limits, retry_errors: b
         The tasks without a row in the store, each once.
     """
     runs = {task.run(limits): task for task in tasks}
-    return [task for task in runs.values() if task.finished(store, limits, retry_errors) is None]
+    return [task for run, task in runs.items() if store.finished(run, retry_errors) is None]
 
 
 def sweep(
@@ -105,7 +105,7 @@ def sweep(
 def _run(remote: _RemoteTask, store: Store, limits: Limits, retry_errors: bool) -> None:
     task = Task(_read_cached(remote.instance), remote.selector, remote.seed)
     # Spark repeats all tasks of a chunk when their executor is lost. The finished ones must not run again.
-    if task.finished(store, limits, retry_errors) is None:
+    if store.finished(task.run(limits), retry_errors) is None:
         execute(task, store, limits)
 
 

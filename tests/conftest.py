@@ -1,4 +1,5 @@
 import functools
+import os
 import sys
 
 import pytest
@@ -12,6 +13,9 @@ settings.register_profile(
     "repeatable", deadline=None, derandomize=True, database=None, suppress_health_check=list(HealthCheck)
 )
 settings.load_profile("repeatable")
+
+# Lines of progress, and the notice that something is compiled, depend on the speed and the cache of the machine.
+os.environ["RELOCBENCH_PROGRESS"] = "0"
 
 # Typer builds the whole command anew at each call, which takes five times as long as a short command itself.
 typer.main.get_command = functools.cache(typer.main.get_command)

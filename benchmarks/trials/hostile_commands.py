@@ -290,10 +290,10 @@ import json, sys, relocbench
 kind, entries, methods = sys.argv[1], sys.argv[2].split(","), sys.argv[3:]
 def answer(method):
     if kind == "solve":
-        results = [relocbench.solve(relocbench.read_instance(e + ".json"), method, time_limit={limit}) for e in entries]
+        results = [relocbench.solve(relocbench.read(e + ".json"), method, time_limit={limit}) for e in entries]
         return [[r.evaluation.objective, r.solution.status] for r in results]
     if kind == "study":
-        problems = [relocbench.read_instance(e + ".json") for e in entries]
+        problems = [relocbench.read(e + ".json") for e in entries]
         done = relocbench.study([methods[0], method], problems, seeds=[0], time_limit={limit}, reference_time=1,
                                 out="study-" + method.partition(".")[0])
         if done.wrong or done.problems: raise RuntimeError("reported")

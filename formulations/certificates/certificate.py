@@ -254,6 +254,15 @@ def write_certificate(certificate: Certificate, path: str | Path) -> None:
     ------
     InputError
         If the name is not that of a certificate file.
+
+    Examples
+    --------
+    >>> import relocbench
+    >>> instance = relocbench.generate("tiny", regime="scarce", shape="plain")
+    >>> certified = relocbench.certify(instance, time_limit=10)
+    >>> relocbench.write_certificate(certified.certificate, "cert.json")
+    >>> relocbench.verify(instance, "cert.json").proved
+    True
     """
     check_certificate_path(path)
     head = {

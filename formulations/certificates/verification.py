@@ -33,6 +33,7 @@ from relocbench.formulations.certificates.integer_problem import (
 from relocbench.formulations.certificates.region import Region, root_region, split_region
 from relocbench.instances.errors import InputError, shown
 from relocbench.instances.instance import Instance
+from relocbench.instances.notebook_card import card, counted, percent
 
 # A bound proves optimality if the gap is at most this.
 TOLERANCE = Fraction(1, 10**6)
@@ -56,6 +57,17 @@ class Verdict:
         The claim if it is proved, or 0 if it is less: no assignment costs less.
     steps
         The number of steps of the proof.
+
+    Examples
+    --------
+    >>> import relocbench
+    >>> library = relocbench.Library()
+    >>> name = "tiny-scarce-plain-0"
+    >>> verdict = relocbench.verify(library.read(name), library.certificate_path(name))
+    >>> verdict.proved, verdict.status, verdict.stated_gap
+    (True, 'optimal', 0.0)
+    >>> type(verdict.bound)
+    <class 'fractions.Fraction'>
     """
 
     proved: bool
@@ -63,6 +75,24 @@ class Verdict:
     objective: Fraction | None = None
     bound: Fraction | None = None
     steps: int = 0
+
+    def __repr__(self) -> str:
+        if not self.proved:
+            return f"<Verdict not proved: {self.reason}>"
+        objective, bound = float(self.objective or 0), float(self.bound or 0)
+        numbers = f"ΣD {objective:.8g}, bound {bound:.8g}, gap {percent(self.stated_gap)}"
+        return f"<Verdict proved, {self.status}: {numbers}, {counted(self.steps, 'step')}>"
+
+    def _repr_html_(self) -> str:
+        values = {
+            "proved": "yes" if self.proved else f"no: {self.reason}",
+            "status": self.status,
+            "ΣD": None if self.objective is None else f"{float(self.objective):.8g}",
+            "bound": None if self.bound is None else f"{float(self.bound):.8g}",
+            "gap": percent(self.stated_gap),
+            "steps": self.steps,
+        }
+        return card("Verdict", values)
 
     @property
     def gap(self) -> Fraction | None:
@@ -124,6 +154,18 @@ def verify(
     -------
     Verdict
         The proved bound, or the reason why nothing is proved.
+
+    Examples
+    --------
+    The second certificate belongs to another instance:
+
+    >>> import relocbench
+    >>> library = relocbench.Library()
+    >>> instance = library.read("tiny-scarce-plain-0")
+    >>> relocbench.verify(instance, library.certificate_path("tiny-scarce-plain-0"))
+    <Verdict proved, optimal: ΣD 7.7531518, bound 7.7531472, gap 0%, 4 steps>
+    >>> relocbench.verify(instance, library.certificate_path("tiny-scarce-roles-0")).proved
+    False
     """
     steps = 0
     objective = None

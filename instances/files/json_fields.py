@@ -313,13 +313,43 @@ def read_object(path: Path, wanted: str, known: Collection[str], largest: int = 
         If the file cannot be read, is too large, is not JSON, or has another format or an unknown field. The message
         does not contain the path.
     """
+    values = read_value(path, largest)
+    if not isinstance(values, dict):
+        raise InputError("", f'expected an object with "format": "{wanted}", got {shown(values)}')
+    found = values.get("format")
+    if found != wanted:
+        problem = "it is missing" if "format" not in values else f"got {shown(found)}"
+        raise InputError("format", f'expected "{wanted}", {problem}')
+    return Fields(values, "", known)
+
+
+def read_value(path: Path, largest: int = LARGEST_TEXT) -> Any:
+    """Read a JSON file with any content.
+
+    Parameters
+    ----------
+    path
+        The file, compressed if its name ends in ``.gz``.
+    largest
+        The largest size in bytes, decompressed.
+
+    Returns
+    -------
+    object
+        The parsed content.
+
+    Raises
+    ------
+    InputError
+        If the file cannot be read, is too large, or is not JSON. The message does not contain the path.
+    """
     try:
         with open_limited(path, largest) as file:
             raw = _read_whole(file)
         _check_parsed_size(raw)
         content, is_empty = raw.decode("utf-8-sig"), not raw
         del raw
-        values = _parsed(content)
+        return _parsed(content)
     except (OSError, EOFError, zlib.error) as error:
         raise InputError("", f"cannot be read ({reason(error)})") from error
     except UnicodeDecodeError as error:
@@ -334,13 +364,6 @@ def read_object(path: Path, wanted: str, known: Collection[str], largest: int = 
         raise InputError("", "expected an object, got lists or objects nested too deeply") from None
     except MemoryError:
         raise InputError("", "too large for the memory of this machine") from None
-    if not isinstance(values, dict):
-        raise InputError("", f'expected an object with "format": "{wanted}", got {shown(values)}')
-    found = values.get("format")
-    if found != wanted:
-        problem = "it is missing" if "format" not in values else f"got {shown(found)}"
-        raise InputError("format", f'expected "{wanted}", {problem}')
-    return Fields(values, "", known)
 
 
 def _read_whole(file: BufferedIOBase) -> bytes:

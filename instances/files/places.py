@@ -1,18 +1,15 @@
 """Real places of servers and clients: read from CSV files with latitude and longitude, and projected to km."""
 
 import array
-import csv
-import io
 import math
-import zlib
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
 
-from relocbench.instances.errors import InputError, reason, shown
-from relocbench.instances.files.limited_file import limited_lines, open_limited
+from relocbench.instances.errors import InputError, shown
+from relocbench.instances.files.csv_rows import csv_rows
 from relocbench.instances.kernels.compiled import compiled
 from relocbench.instances.kernels.ragged import FloatArray
 
@@ -95,9 +92,9 @@ def read_places(sites: str | Path, clients: str | Path | None = None) -> Places:
         If a file cannot be read, lacks a column, has no rows, or has a value that is not a valid degree.
     """
     site_degrees = _read_degrees(Path(sites))
-    centre = _centre(site_degrees)
-    projected = _project(site_degrees, centre)
-    return Places(projected, None if clients is None else _project(_read_degrees(Path(clients)), centre))
+    centre = map_centre(site_degrees)
+    projected = project(site_degrees, centre)
+    return Places(projected, None if clients is None else project(_read_degrees(Path(clients)), centre))
 
 
 def snap(wanted: FloatArray, points: FloatArray) -> FloatArray:
@@ -118,7 +115,19 @@ def snap(wanted: FloatArray, points: FloatArray) -> FloatArray:
     return points[_snap(wanted, points, len(wanted) <= len(points))]
 
 
-def _centre(degrees: FloatArray) -> tuple[float, float]:
+def map_centre(degrees: FloatArray) -> tuple[float, float]:
+    """Return the mean of places.
+
+    Parameters
+    ----------
+    degrees
+        Latitude and longitude of each place (``n×2``).
+
+    Returns
+    -------
+    tuple of two floats
+        Latitude and longitude of the mean.
+    """
     first = float(degrees[0, 1])
     turned = [_around(float(longitude), first) for longitude in degrees[:, 1]]
     return math.fsum(degrees[:, 0]) / len(degrees), math.fsum(turned) / len(turned)
@@ -129,8 +138,21 @@ def _around(longitude: float, reference: float) -> float:
     return reference + (longitude - reference + 180.0) % 360.0 - 180.0
 
 
-def _project(degrees: FloatArray, centre: tuple[float, float]) -> FloatArray:
-    """Project to km with one scale for all longitudes. The error is 0.01 % in a city and 0.5 % over 100 km."""
+def project(degrees: FloatArray, centre: tuple[float, float]) -> FloatArray:
+    """Project to km with one scale for all longitudes. The error is 0.01 % in a city and 0.5 % over 100 km.
+
+    Parameters
+    ----------
+    degrees
+        Latitude and longitude of each place (``n×2``).
+    centre
+        Latitude and longitude of the point that becomes (0, 0).
+
+    Returns
+    -------
+    array of shape (n, 2)
+        East and north of the centre, in km, rounded to millimetres.
+    """
     narrow = math.cos(math.radians(centre[0]))
     kilometres = np.empty_like(degrees)
     for point, (latitude, longitude) in zip(kilometres, degrees, strict=True):
@@ -140,20 +162,17 @@ def _project(degrees: FloatArray, centre: tuple[float, float]) -> FloatArray:
 
 
 def _read_degrees(path: Path) -> FloatArray:
+    rows = csv_rows(path)
     try:
-        with open_limited(path) as raw, io.TextIOWrapper(raw, encoding="utf-8-sig", newline="") as file:
-            reader = csv.reader(limited_lines(file))
-            header = [name.strip().lower() for name in next(reader, [])]
-            latitude = _find(header, LATITUDE_NAMES)
-            longitude = _find(header, LONGITUDE_NAMES)
-            degrees = array.array("d")
-            for row in filter(any, reader):
-                degrees.append(_degree(reader.line_num, "latitude", row, latitude, 90))
-                degrees.append(_degree(reader.line_num, "longitude", row, longitude, 180))
+        header = [name.lower() for name in next(rows)[1]]
+        latitude = _find(header, LATITUDE_NAMES)
+        longitude = _find(header, LONGITUDE_NAMES)
+        degrees = array.array("d")
+        for line, row in rows:
+            degrees.append(_degree(line, "latitude", row, latitude, 90))
+            degrees.append(_degree(line, "longitude", row, longitude, 180))
     except InputError as error:
         raise error.inside(str(path)) from error
-    except (OSError, EOFError, zlib.error, UnicodeDecodeError, csv.Error) as error:
-        raise InputError(str(path), f"cannot be read ({reason(error)})") from error
     if not degrees:
         raise InputError(str(path), "expected at least one place, got none")
     return np.array(degrees).reshape(-1, 2)

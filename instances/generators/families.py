@@ -20,6 +20,7 @@ from relocbench.instances.generators.generator import Generator, Streams
 from relocbench.instances.generators.paper_generator import PaperParameters
 from relocbench.instances.generators.small_generator import REGIMES, SHAPES, SmallParameters
 from relocbench.instances.instance import Instance
+from relocbench.instances.load import with_load
 from relocbench.instances.settings import setting
 
 Value = str | int | float
@@ -27,6 +28,8 @@ Parameters = Mapping[str, Value]
 
 # Settings of a method. They are part of the name of a cell, but the instance does not depend on them.
 METHOD_SETTINGS: dict[str, type] = {"clusters": int}
+# Settings of every family, which are applied to the instance that its generator has built.
+COMMON_SETTINGS: dict[str, type] = {"load": float}
 
 
 @dataclass(frozen=True)
@@ -92,7 +95,7 @@ class Family:
 
     def _value(self, name: str, value: Value) -> Value:
         """Return an override in the type of its parameter."""
-        types = _parameter_types(self.parameters_class) | METHOD_SETTINGS
+        types = _parameter_types(self.parameters_class) | METHOD_SETTINGS | COMMON_SETTINGS
         if name not in types:
             raise InputError(name, f"expected one of {', '.join(types)}")
         converted: Value = setting(name, types[name], value)
@@ -166,14 +169,15 @@ class Cell:
         """
         seed = checked_seed(seed)
         settings = dict(self.family.fixed) | self.varied | self.extra
-        values = {name: value for name, value in settings.items() if name not in METHOD_SETTINGS}
+        values = {name: value for name, value in settings.items() if name not in METHOD_SETTINGS | COMMON_SETTINGS}
         generator = self.family.parameters_class(**values)
         self._check_accepted(graph, places)
         instance = generator.build(Streams(self.family.name, self._position_key(generator), seed), graph, places)
         made_with = instance.parameters or dataclasses.asdict(generator)  # type: ignore[call-overload]
         parameters = {"family": self.family.name, "seed": seed, **made_with}
         parameters |= {name: value for name, value in settings.items() if name in METHOD_SETTINGS}
-        return dataclasses.replace(instance, name=self.name(seed), parameters=parameters)
+        named = dataclasses.replace(instance, name=self.name(seed), parameters=parameters)
+        return with_load(named, settings["load"]) if "load" in settings else named  # type: ignore[arg-type]
 
     def _check_accepted(self, graph: FollowerGraph | None, places: Places | None) -> None:
         accepts_graph, accepts_places = (
@@ -188,7 +192,7 @@ class Cell:
 
     def _position_key(self, generator: Generator) -> str:
         """Return the parameters that, with family and seed, determine the positions, as canonical JSON."""
-        ignored = {*METHOD_SETTINGS, *generator.without_effect_on_positions}
+        ignored = {*METHOD_SETTINGS, *COMMON_SETTINGS, *generator.without_effect_on_positions}
         return _canonical({name: value for name, value in (self.varied | self.extra).items() if name not in ignored})
 
 

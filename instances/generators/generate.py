@@ -34,6 +34,14 @@ def generate(family_name: str, seed: int = 0, **parameters: Value) -> Instance:
     ------
     InputError
         If the family or a parameter does not exist, a value is out of range, or several cells remain.
+
+    Examples
+    --------
+    >>> import relocbench
+    >>> relocbench.generate("paper", seed=3, sigma=10)
+    <Instance paper-s10-3: 380 clients, 16 servers, 64 topics>
+    >>> relocbench.generate("paper", seed=3, sigma=10, servers=25).n_servers
+    25
     """
     cells = family(family_name).cells(parameters)
     if len(cells) > 1:

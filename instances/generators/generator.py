@@ -82,10 +82,14 @@ class Generator(ABC):
         Whether :meth:`build` can take the topics from a given follower graph.
     accepts_places
         Whether :meth:`build` can use given places for servers and clients.
+    cells_share_draws
+        Whether :meth:`build` uses :meth:`Streams.of_family`, or the cells may share :meth:`Streams.of_cell`. Then the
+        instances of one seed are not independent of each other, and statistics treat them as one sample.
     """
 
     accepts_graph: ClassVar[bool] = False
     accepts_places: ClassVar[bool] = False
+    cells_share_draws: ClassVar[bool] = True
 
     @property
     def without_effect_on_positions(self) -> Collection[str]:

@@ -4,6 +4,7 @@ import dataclasses
 import math
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
+from typing import ClassVar
 
 import numpy as np
 
@@ -42,6 +43,9 @@ class SmallParameters(Generator):
     equal_servers
         Whether all servers have the same capacities.
     """
+
+    # Every cell draws all its numbers from a stream of its own.
+    cells_share_draws: ClassVar[bool] = False
 
     clients: int = 0
     servers: int = 0

@@ -1,21 +1,22 @@
 """Compilation of numerical kernels, with a cache on disk that a changed source file cannot make stale."""
 
 import functools
-import hashlib
 import os
-import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import TypeVar, cast
 
 import numba
+from numba.core.event import Event, Listener, register
 
+from relocbench.instances.kernels import compile_notice
 from relocbench.instances.kernels.cache_folder import cache_folder
+from relocbench.instances.kernels.imported_files import content_hash, imported_files
 
 Kernel = TypeVar("Kernel", bound=Callable[..., object])
 
-OUR_ROOT = Path(__file__).parents[3]
-IMPORT = re.compile(r"^\s*(?:from\s+([\w.]+)\s+import\s+(\([^)]*\)|.+)|import\s+(.+))", re.MULTILINE)
+# The kernels of this project that have been loaded.
+_kernels: set[object] = set()
 
 
 def compiled(function: Kernel) -> Kernel:
@@ -36,35 +37,26 @@ def compiled(function: Kernel) -> Kernel:
         The compiled function.
     """
     numba.config.CACHE_DIR = str(_cache_folder(Path(function.__code__.co_filename)))  # type: ignore[attr-defined]
-    return cast(Kernel, numba.njit(cache=True, nogil=True, error_model="numpy")(function))
+    kernel = numba.njit(cache=True, nogil=True, error_model="numpy")(function)
+    _kernels.add(kernel)
+    return cast(Kernel, kernel)
+
+
+class _Announcer(Listener):
+    """Announces that a kernel is compiled. numba tells it only if the cache on disk does not have the kernel."""
+
+    def on_start(self, event: Event) -> None:
+        # Code of other people may compile functions of its own.
+        if event.data["dispatcher"] in _kernels:
+            compile_notice.on_compilation()
+
+    def on_end(self, event: Event) -> None:
+        pass
+
+
+register("numba:compile", _Announcer())  # type: ignore[no-untyped-call]
 
 
 @functools.cache
 def _cache_folder(module: Path) -> Path:
-    sources = {module}
-    waiting = [module]
-    while waiting:
-        new = _imported(waiting.pop()) - sources
-        sources |= new
-        waiting += new
-    digest = hashlib.sha256()
-    for file in sorted(sources):
-        digest.update(file.read_bytes())
-    return cache_folder("numba", os.environ.get("NUMBA_CACHE_DIR")) / digest.hexdigest()[:16]
-
-
-@functools.cache
-def _imported(module: Path) -> frozenset[Path]:
-    """Return the files that a module imports from its own package and from relocbench."""
-    root = module.parent
-    while (root / "__init__.py").exists():
-        root = root.parent
-    found = set()
-    for package, members, modules in IMPORT.findall(module.read_text(encoding="utf-8")):
-        # A member of a package may be a module of its own.
-        names = [package, *(f"{package}.{name}" for name in re.findall(r"\w+", members))] if package else []
-        for name in names or re.findall(r"[\w.]+", modules):
-            for folder in {root, OUR_ROOT}:
-                path = folder.joinpath(*name.split("."))
-                found |= {file for file in (path.with_suffix(".py"), path / "__init__.py") if file.is_file()}
-    return frozenset(found)
+    return cache_folder("numba", os.environ.get("NUMBA_CACHE_DIR")) / content_hash(imported_files(module))

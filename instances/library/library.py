@@ -14,18 +14,17 @@ from pathlib import Path
 from typing import Any
 
 from relocbench.instances.errors import InputError, shown
-from relocbench.instances.evaluation import checked_home
 from relocbench.instances.files.atomic_write import written_whole
 from relocbench.instances.files.file_lock import locked
 from relocbench.instances.files.file_name import LONGEST, safe_file_name
+from relocbench.instances.files.homes_file import read_homes
 from relocbench.instances.files.instance_json import read_json
 from relocbench.instances.files.json_fields import Fields, read_object
 from relocbench.instances.instance import Instance
 from relocbench.instances.kernels.ragged import IntArray
+from relocbench.instances.notebook_card import card, percent
 
 FORMAT = "relocbench-library/1"
-# The fields of a certificate. formulations/certificates defines them, which this room does not import.
-CERTIFICATE_FIELDS = ("format", "instance", "home", "claim", "bits", "delay_cap", "cloud_cap", "made", "proof")
 FOLDER = Path(__file__).parent
 # The largest size of an index in bytes; an entry has about 1,000.
 LARGEST_INDEX = 64 << 20
@@ -113,10 +112,41 @@ class Library:
     ----------
     folder
         The folder; by default that of the library in this package. A folder without an index is an empty library.
+
+    Examples
+    --------
+    >>> import relocbench
+    >>> library = relocbench.Library()
+    >>> len(library.names("paper-*"))
+    24
+    >>> library.read("paper-s10-3")
+    <Instance paper-s10-3: 380 clients, 16 servers, 64 topics>
     """
 
     def __init__(self, folder: str | Path = FOLDER) -> None:
         self.folder = Path(folder)
+
+    def __repr__(self) -> str:
+        entries = f"{len(self.entries)} {'entry' if len(self.entries) == 1 else 'entries'}"
+        proved = sum(entry.status == "optimal" for entry in self.entries.values())
+        return f"<Library version {self.version}: {entries}, {proved} with a proven optimum>"
+
+    def _repr_html_(self) -> str:
+        entries = self.entries.values()
+        values = {
+            "entries": len(entries),
+            "proven optima": sum(entry.status == "optimal" for entry in entries),
+            "version": self.version,
+        }
+        columns = ("name", "clients", "servers", "topics", "ΣD", "gap", "status")
+        rows = [
+            (
+                *(entry.name, entry.clients, entry.servers, entry.topics),
+                *(f"{entry.objective:.8g}", percent(entry.gap), entry.status),
+            )
+            for entry in entries
+        ]
+        return card("Library of certified instances", values, columns, rows)
 
     def names(self, pattern: str = "*") -> list[str]:
         """Return the names of all entries that match a pattern.
@@ -135,6 +165,12 @@ class Library:
         ------
         InputError
             If the index cannot be read.
+
+        Examples
+        --------
+        >>> import relocbench
+        >>> relocbench.Library().names("tiny-*-plain-*")
+        ['tiny-loose-plain-0', 'tiny-scarce-plain-0', 'tiny-overloaded-plain-0']
         """
         return [name for name in self.entries if fnmatch.fnmatchcase(name, pattern)]
 
@@ -155,6 +191,13 @@ class Library:
         ------
         InputError
             If the library has no entry of that name.
+
+        Examples
+        --------
+        >>> import relocbench
+        >>> entry = relocbench.Library().entry("tiny-scarce-plain-0")
+        >>> entry.status, entry.clients, round(entry.objective, 4)
+        ('optimal', 4, 7.7532)
         """
         if name not in self.entries:
             close = difflib.get_close_matches(name, self.entries, n=3)
@@ -179,6 +222,12 @@ class Library:
         ------
         InputError
             If there is no such entry, or its file is not valid or has another hash than the index states.
+
+        Examples
+        --------
+        >>> import relocbench
+        >>> relocbench.Library().read("tiny-scarce-plain-0")
+        <Instance tiny-scarce-plain-0: 4 clients, 4 servers, 2 topics>
         """
         entry = self.entry(name)
         path = self.instance_path(entry.name)
@@ -204,13 +253,14 @@ class Library:
         ------
         InputError
             If there is no such entry or its files are not valid.
+
+        Examples
+        --------
+        >>> import relocbench
+        >>> relocbench.Library().best_home("tiny-scarce-plain-0").tolist()
+        [1, 3, 3, 1]
         """
-        path = self.certificate_path(self.entry(name).name)
-        try:
-            home = read_object(path, "relocbench-certificate/1", CERTIFICATE_FIELDS).integers("home")
-            return checked_home(self.read(name), home)
-        except InputError as error:
-            raise error.inside(str(path)) from error
+        return read_homes(self.certificate_path(self.entry(name).name), self.read(name))
 
     def instance_path(self, name: str) -> Path:
         """Return the path of the instance of an entry.
@@ -224,6 +274,12 @@ class Library:
         -------
         Path
             The path, whether or not the file exists.
+
+        Examples
+        --------
+        >>> import relocbench
+        >>> relocbench.Library().instance_path("tiny-scarce-plain-0").name
+        'tiny-scarce-plain-0.json.gz'
         """
         return self.folder / f"{checked_name(name)}.json.gz"
 
@@ -239,6 +295,12 @@ class Library:
         -------
         Path
             The path, whether or not the file exists.
+
+        Examples
+        --------
+        >>> import relocbench
+        >>> relocbench.Library().certificate_path("tiny-scarce-plain-0").name
+        'tiny-scarce-plain-0.certificate.json.gz'
         """
         return self.folder / f"{checked_name(name)}.certificate.json.gz"
 

@@ -111,7 +111,7 @@ def _bench(
 ) -> None:
     from relocbench.instances.errors import InputError
     from relocbench.runs.run_store import Store
-    from relocbench.runs.sweep import Task, sweep
+    from relocbench.runs.sweep import Task, announce_out_of_date, early_stops, gives_nothing, sweep
 
     if not instances:
         raise InputError("bench", "expected instance files, --family, or --cross-check")
@@ -119,11 +119,15 @@ def _bench(
         raise InputError("--method", "expected at least one")
     tasks = [Task(instance, selector, seed) for instance in instances for selector in selectors for seed in seeds]
     rows: list[Row] = []
-    running = sweep(tasks, Store(out), limits, jobs=jobs, retry_errors=retry_errors)
+    rule = gives_nothing(selectors)
+    store = Store(out)
+    announce_out_of_date(tasks, store, limits)
+    running = sweep(tasks, store, limits, jobs=jobs, retry_errors=retry_errors, counts_as_failed=rule)
     with resumable(out), contextlib.closing(running):
         rows += progress(running, len(tasks), "running")
     order = {task.run(limits): number for number, task in enumerate(tasks)}
-    if print_benchmark(sorted(rows, key=lambda row: order[row.run]), out, as_json):
+    ordered = sorted(rows, key=lambda row: order[row.run])
+    if print_benchmark(ordered, out, as_json, early_stops(rows, tasks)):
         raise typer.Exit(1)
 
 

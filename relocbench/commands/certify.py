@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 
+from relocbench.commands.options import HOMES
 from relocbench.runs.progress import live_line
 from relocbench.terminal import print_json
 
@@ -15,7 +16,7 @@ def run(
     out: Annotated[Path, typer.Option(help="Certificate file to write (.json, .json.gz).")],
     time_limit: Annotated[float, typer.Option(help="Time limit in seconds, including the verification.", min=0)] = 60.0,
     seed: Annotated[int, typer.Option(help="Seed of the search for homes.", min=0)] = 0,
-    start: Annotated[Path | None, typer.Option(help="Solution file with homes to start from.")] = None,
+    start: Annotated[Path | None, typer.Option(help=f"Start from these {HOMES}.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Find good homes and a certified lower bound, which `relocbench verify` checks in exact arithmetic.
@@ -26,7 +27,7 @@ def run(
     """
     from relocbench.formulations.certificates.certificate import check_certificate_path, write_certificate
     from relocbench.instances.errors import InputError
-    from relocbench.instances.files.solution_file import read_solution
+    from relocbench.instances.files.homes_file import read_homes
     from relocbench.instances.gap import gap
     from relocbench.instances.instance_source import check_not_the_instance, read_instance
     from relocbench.runs.certify import certify
@@ -35,7 +36,7 @@ def run(
     check_certificate_path(out)
     check_not_the_instance(out, instance)
     problem = read_instance(instance)
-    homes = None if start is None else read_solution(start, problem).home
+    homes = None if start is None else read_homes(start, problem)
     with live_line() as show:
         show("compiling")
         warm_up("bound")
@@ -52,10 +53,10 @@ def run(
     write_certificate(found.certificate, out)
     solution, verdict = found.solution, found.verdict
     answer = {
-        "objective": float(verdict.objective or 0),
-        "bound": solution.bound,
-        "gap": verdict.stated_gap,
-        "status": verdict.status,
+        "objective": found.objective,
+        "bound": found.bound,
+        "gap": found.gap,
+        "status": found.status,
         "steps": verdict.steps,
         "bytes": out.stat().st_size,
         "seconds": solution.trace[-1][0],

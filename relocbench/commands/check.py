@@ -162,6 +162,7 @@ def _print_update(changed: "Update", as_json: bool) -> None:
                 "gone": renewed.gone,
                 "changes": list(map(asdict, renewed.changes)),
                 "failed": list(map(asdict, renewed.failed)),
+                "stopped": asdict(renewed.stopped) if renewed.stopped else None,
             }
             for renewed in changed.renewed
         ]
@@ -176,12 +177,15 @@ def _print_update(changed: "Update", as_json: bool) -> None:
 
 
 def _lines(renewed: "RenewedRecord") -> list[str]:
+    from relocbench.instances.errors import plural
     from relocbench.reports.gate.verdict import change_counts, change_lines, failed_lines, finding_lines
 
     record = renewed.record
-    lines = [f"{record.method}: {len(record.lines)} instances, {len(record.seeds)} seeds"]
+    lines = [f"{record.method}: {plural(len(record.lines), 'instance')}, {plural(len(record.seeds), 'seed')}"]
     lines[0] += ", new" if renewed.is_new else ""
-    if not renewed.is_new:
+    if renewed.stopped is not None:
+        lines = [f"{record.method}: {renewed.stopped}"]
+    elif not renewed.is_new:
         lines += [f"  added: {', '.join(renewed.added)}"] if renewed.added else []
         lines += [f"  removed: {', '.join(renewed.gone)}"] if renewed.gone else []
         lines.append(f"  {change_counts(renewed.changes)}")

@@ -1,7 +1,8 @@
 """``relocbench describe``: print the properties of an instance."""
 
+import math
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -16,7 +17,10 @@ def run(
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
-    """Print the sizes of an instance, its hash, and its regime: how its capacities compare with its demand.
+    """Print the sizes of an instance, its hash, and its load and regime: how its capacities compare with its demand.
+
+    The storage load and the compute load are what homes at the nearest servers need, divided by the capacities of all
+    servers together. The storage load "once" is for every topic on one server only; no assignment needs less.
 
     Example: relocbench describe inst.json
     """
@@ -25,15 +29,18 @@ def run(
     from relocbench.instances.files.solution_file import StoredSolution, write_solution
     from relocbench.instances.generators.regimes import classify
     from relocbench.instances.instance_source import read_instance
+    from relocbench.instances.load import load_of
 
     read = read_instance(instance)
+    load = load_of(read)
+    loads = {"storage": load.storage, "storage_once": load.storage_once, "compute": load.compute}
     regime = classify(read)
     if witness is not None:
         if regime.witness is None:
             raise InputError("--witness", f"this instance is {regime.kind}: no assignment without overload is known")
         cost = evaluate(read, regime.witness).objective
         write_solution(StoredSolution(read.hash, "witness", 0, "feasible", regime.witness, cost, None), witness)
-    found = {
+    found: dict[str, Any] = {
         "name": read.name,
         "hash": read.hash,
         "clients": read.n_clients,
@@ -47,6 +54,8 @@ def run(
         "total_compute": float(read.compute_capacity.sum()),
         "spool_once": read.total_spool,
         "compute_demand": read.total_compute,
+        # JSON has no infinity, which is the load of servers without capacity.
+        **{f"{name}_load": round(share, 6) if math.isfinite(share) else None for name, share in loads.items()},
         "explicit_delays": [
             name for name in ("client_server_delay", "server_server_delay") if getattr(read, name) is not None
         ],
@@ -59,5 +68,6 @@ def run(
         return
     width = max(map(len, found))
     for name, value in found.items():
-        text = " to ".join(map(str, value)) if name.startswith("topic") and isinstance(value, list) else value
-        print(f"{name:<{width}}  {', '.join(text) or 'none' if isinstance(text, list) else text}")
+        if isinstance(value, list):
+            value = " to ".join(map(str, value)) if name.startswith("topic") else ", ".join(value) or "none"
+        print(f"{name:<{width}}  {'infinite' if value is None else value}")

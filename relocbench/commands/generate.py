@@ -9,6 +9,7 @@ from relocbench.commands.options import (
     FIELD,
     Clients,
     Family,
+    Load,
     People,
     Regime,
     Set,
@@ -52,6 +53,7 @@ def run(
     compute: Annotated[
         float | None, typer.Option(help="Compute capacity B of every server.", rich_help_panel=FIELD)
     ] = None,
+    load: Load = None,
     clients: Clients = None,
     regime: Regime = None,
     set_: Set = None,
@@ -83,6 +85,7 @@ def run(
         "spool_per_member": spool_per_member,
         "storage": storage,
         "compute": compute,
+        "load": load,
         "clients": clients,
         "regime": regime,
     }

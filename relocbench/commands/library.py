@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, NoReturn
 
 import typer
 
+from relocbench.commands.options import HOMES
 from relocbench.runs.progress import live_line
 from relocbench.terminal import print_json, print_table
 
@@ -40,21 +41,22 @@ def _list(
     if as_json:
         print_json({"version": library.version, "entries": [entry.to_json() for entry in entries]})
         return
-    columns = ("name", "clients", "servers", "topics", "ΣD", "bound", "gap", "status")
+    # The table fits a terminal of 80 columns.
+    columns = ("name", "M/L/N", "ΣD", "bound", "gap")
     rows = [
         (
             entry.name,
-            str(entry.clients),
-            str(entry.servers),
-            str(entry.topics),
-            f"{entry.objective:.8g}",
-            f"{entry.bound:.8g}",
-            _gap(entry),
-            entry.status + _claim(entry),
+            f"{entry.clients}/{entry.servers}/{entry.topics}",
+            f"{entry.objective:.7g}",
+            f"{entry.bound:.7g}",
+            "optimal" if entry.status == "optimal" else _gap(entry) + ("" if entry.claimed is None else "*"),
         )
         for entry in entries
     ]
-    print_table(f"library, version {library.version}: {len(entries)} entries", columns, rows, columns[1:7])
+    print_table(f"library, version {library.version}: {len(entries)} entries", columns, rows, columns[1:])
+    print("M/L/N: the numbers of clients, servers and topics")
+    if any(entry.claimed is not None for entry in entries):
+        print("*: a higher bound is claimed without a certificate (`library show NAME`)")
 
 
 @app.command("show")
@@ -81,7 +83,7 @@ def _show(name: Name, directory: Directory = None, as_json: Json = False) -> Non
 @app.command("improve")
 def _improve(
     name: Name,
-    file: Annotated[Path, typer.Argument(help="Certificate or solution file.")],
+    file: Annotated[Path, typer.Argument(help=f"File with {HOMES}.")],
     by: By = "",
     directory: Directory = None,
     as_json: Json = False,
@@ -201,7 +203,3 @@ def _summary(entry: "Entry") -> str:
 
 def _gap(entry: "Entry") -> str:
     return "-" if entry.gap is None else "0" if entry.status == "optimal" else f"{entry.gap:.3%}"
-
-
-def _claim(entry: "Entry") -> str:
-    return "" if entry.claimed is None else f" ({entry.claimed.bound:.8g} claimed)"

@@ -20,6 +20,9 @@ FIELD = "Parameters of the family"
 REAL = "Real data"
 SPARK = "Spark"
 
+# What the commands that take homes accept.
+HOMES = "homes: a solution file, a certificate, a JSON list, a CSV file (client,home) or a .npy file"
+
 Family = Annotated[str, typer.Option(help="Family of instances; `relocbench families` lists them.")]
 Sigma = Annotated[
     float | None,
@@ -33,6 +36,14 @@ Set = Annotated[
     list[str] | None,
     typer.Option(
         "--set", metavar="NAME=VALUE", help="Any other parameter of the family; repeatable.", rich_help_panel=FIELD
+    ),
+]
+Load = Annotated[
+    float | None,
+    typer.Option(
+        help="Scale all capacities so that homes at the nearest servers need this multiple of the storage or compute "
+        "of all servers together, whichever is scarcer.",
+        rich_help_panel=FIELD,
     ),
 ]
 Social = Annotated[

@@ -5,12 +5,14 @@ from typing import Annotated
 
 import typer
 
+from relocbench.commands.options import HOMES
+
 
 def run(
     instance: Annotated[Path, typer.Argument(help="Instance file (or family.parquet#name, library:name).")],
     solutions: Annotated[
         list[Path] | None,
-        typer.Argument(help="Solution files or certificates of the instance.", metavar="[SOLUTION]..."),
+        typer.Argument(help=f"Files with {HOMES}.", metavar="[HOMES]..."),
     ] = None,
     method: Annotated[
         list[str] | None,
@@ -59,8 +61,7 @@ def run(
         require_chromium()
     from relocbench.reports.map.assignments import gather
 
-    selectors = [str(selector) for selector in parse_selectors(method or ())]
-    found, known = gather(problem, solutions or [], selectors, seed, time_limit)
+    found, known = gather(problem, solutions or [], parse_selectors(method or ()), seed, time_limit)
     for path in files:
         if path.suffix == ".png":
             from relocbench.reports.map.picture import write_picture

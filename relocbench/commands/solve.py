@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 
 from relocbench.runs.progress import live_line
-from relocbench.terminal import print_json
+from relocbench.terminal import print_json, second_interrupt_ends_at_once
 
 
 def run(
@@ -38,11 +38,14 @@ def run(
 ) -> None:
     """Find a home for every client with one method.
 
+    Ctrl-C ends the search and keeps the best homes so far (exit code 130); a second Ctrl-C ends at once.
+
     Example: relocbench solve inst.json --method nearest --seed 0 --time-limit 60 --out sol.json
     """
     from relocbench.instances.files.solution_file import check_solution_path, write_solution
     from relocbench.instances.instance_source import check_not_the_instance, read_instance
     from relocbench.runs.isolation.supervisor import GIB
+    from relocbench.runs.outcome import INTERRUPTED
     from relocbench.runs.run_error import RunError
     from relocbench.runs.selectors import parse_selector
     from relocbench.runs.solve import solve
@@ -53,8 +56,8 @@ def run(
     problem = read_instance(instance)
     selector = parse_selector(method)
     path = log or (_temporary_log() if selector.is_isolated else None)
-    result, failure = None, None
-    with live_line() as show:
+    result, failure, code = None, None, 1
+    with live_line() as show, second_interrupt_ends_at_once():
 
         def progress(seconds: float, incumbent: float, bound: float) -> None:
             bound_text = f", bound {bound:.8g}" if math.isfinite(bound) else ""
@@ -69,11 +72,16 @@ def run(
                 memory_limit=round(memory_limit * GIB),
                 on_progress=progress,
                 log=path,
+                keep_incumbent=True,
             )
-            if result.stopped is not None:
+            if result.stopped == INTERRUPTED:
+                failure = f"{selector}: interrupted after {result.seconds:.3g} s; these are the best homes so far"
+            elif result.stopped is not None:
                 failure = f"{selector}: {result.solution.status}: {result.stopped}"
         except RunError as error:
             failure = str(error)
+        except KeyboardInterrupt:
+            failure, code = f"{selector}: interrupted before it reported homes; nothing was written", 130
         finally:
             printed = path is not None and path.exists() and path.stat().st_size > 0
             if path is not None and log is None and not (failure and printed):
@@ -81,7 +89,7 @@ def run(
     if failure is not None:
         print(f"relocbench: {failure}" + (f"; log: {path}" if printed else ""), file=sys.stderr)
     if result is None:
-        raise typer.Exit(1)
+        raise typer.Exit(code)
     stored = result.stored()
     if out is not None:
         write_solution(stored, out)
@@ -105,15 +113,14 @@ def run(
             }
         )
     else:
-        from relocbench.instances.gap import gap
-
-        relative_gap = gap(stored.objective, stored.bound)
         print(
             f"{stored.method}: {stored.status}, Y = {cost.y:.6g} (Y1 {cost.y1:.6g} + Y2 {cost.y2:.6g}), "
             f"ΣD = {cost.objective:.8g}, least θ = {cost.theta.min():.3g}, {result.seconds:.3g} s"
-            + (f", bound {stored.bound:.8g} (gap {relative_gap:.2%})" if relative_gap else "")
+            + (f", bound {stored.bound:.8g} (gap {result.gap:.2%})" if result.gap else "")
             + (f"; written to {out}" if out else "")
         )
+    if result.stopped == INTERRUPTED:
+        raise typer.Exit(130)
 
 
 def _temporary_log() -> Path:

@@ -1,5 +1,6 @@
 """``relocbench study``."""
 
+import shlex
 from dataclasses import asdict
 from functools import partial
 from pathlib import Path
@@ -48,6 +49,21 @@ def run(
         int | None, typer.Option(help="Number of runs at the same time. Default: one per core.", min=1, max=256)
     ] = None,
     retry_errors: Annotated[bool, typer.Option("--retry-errors", help="Repeat runs that ended in an error.")] = False,
+    group_by: Annotated[
+        str | None,
+        typer.Option(
+            metavar="WHAT",
+            help="Instances to compare together: family (default), name, folder, clients, servers, topics, a parameter "
+            "such as sigma, several with commas, or /REGEX/ on the name.",
+        ),
+    ] = None,
+    block_by: Annotated[
+        str | None,
+        typer.Option(
+            metavar="WHAT",
+            help="Instances that are one independent sample. Default: those of one family and seed that share draws.",
+        ),
+    ] = None,
     family: Annotated[
         list[str] | None,
         typer.Option(help="The family; repeatable. `relocbench families` lists them.", rich_help_panel=FAMILY),
@@ -83,8 +99,10 @@ def run(
     """
     from relocbench.commands.options import read_parameters, read_seeds, started
     from relocbench.instances.errors import InputError
+    from relocbench.reports.pages.index import FILE, is_index, write_index
     from relocbench.reports.pages.requirements import require
     from relocbench.reports.study import subjects
+    from relocbench.reports.study.groups import grouped
     from relocbench.reports.study.runner import Design
     from relocbench.reports.study.study import conduct
     from relocbench.runs.environment import cores
@@ -105,6 +123,7 @@ def run(
     for name in family or ():
         found += subjects.of_family(name, read_seeds("--seeds", seeds), parameters)
     found = subjects.without_duplicates(found if instances or family else subjects.default())
+    found = grouped(found, group_by, block_by)
     design = Design(
         selectors=selectors,
         seeds=read_seeds("--seed", seed) or [0],
@@ -116,6 +135,8 @@ def run(
     )
     with resumable(out):
         done = conduct(found, design, out, command_line())
+    if is_index(out.resolve().parent / FILE):
+        write_index(out.resolve().parent, f"relocbench index {shlex.quote(str(out.parent))}")
     _print_study(done, as_json)
     if done.wrong or done.problems:
         raise typer.Exit(1)
@@ -124,25 +145,34 @@ def run(
 def _print_study(done: "Study", as_json: bool) -> None:
     from relocbench.reports.pages.markup import plain
     from relocbench.reports.pages.method_style import name_of
-    from relocbench.reports.study.excess import summaries
+    from relocbench.reports.study.anytime import times_to_targets
+    from relocbench.reports.study.excess import comparisons, summaries
     from relocbench.reports.study.page import lead, reference_counts
     from relocbench.terminal import print_json, print_table
 
     found = summaries(done.measurements)
     if as_json:
-        lines = [asdict(summary) for summary in found]
-        runs = len(done.measurements)
-        print_json({"page": str(done.page), "runs": runs, "warnings": done.warnings, "summary": lines})
+        print_json(
+            {
+                "page": str(done.page),
+                "runs": len(done.measurements),
+                "warnings": done.warnings,
+                "summary": [asdict(summary) for summary in found],
+                "time_to_target": [asdict(one) for one in times_to_targets(done.courses)],
+                "comparisons": [asdict(one) | {"better": one.better} for one in comparisons(done.measurements)],
+            }
+        )
         return
     selectors = list(dict.fromkeys(summary.selector for summary in found))
-    means = {(summary.regime, summary.selector): f"{summary.mean:.2%}" for summary in found}
-    references = {summary.regime: reference_counts(summary) for summary in found}
-    columns = ("regime", "reference", *map(name_of, selectors))
+    means = {(summary.group, summary.regime, summary.selector): f"{summary.mean:.2%}" for summary in found}
+    parts = {(summary.group, summary.regime): summary for summary in found}
+    columns = ("regime", "reference", "n", *map(name_of, selectors))
     rows = [
-        (regime, references[regime], *(means.get((regime, selector), "-") for selector in selectors))
-        for regime in references
+        (part[1], reference_counts(one), str(one.blocks), *(means.get((*part, name), "-") for name in selectors))
+        for part, one in parts.items()
     ]
-    print_table("Mean excess over the proven optimum or the certified bound", columns, rows, columns[2:])
+    title = "Mean excess over the proven optimum or the certified bound; n independent samples"
+    print_table(title, columns, rows, columns[2:])
     print(plain(lead(done.measurements)))
     for warning in done.warnings:
         print(plain(warning))

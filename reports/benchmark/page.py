@@ -43,7 +43,8 @@ def page_of(
     Page
         The page.
     """
-    page = Page("Solver benchmark", _lead(results))
+    page = Page("Solver benchmark", _lead(results), kind="benchmark")
+    page.describe(instances=len({run.row.hash for run in results.runs}), methods=results.methods)
     _add_wrong_answers(page, results)
     _add_numbers(page, results)
     problem = f", and a problem is an instance with one of {results.seeds} seeds" if results.seeds > 1 else ""

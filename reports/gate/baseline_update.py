@@ -1,6 +1,6 @@
 """Create or update a baseline, and report the changes."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -9,13 +9,14 @@ from relocbench.instances.files.file_lock import locked
 from relocbench.instances.instance import Instance
 from relocbench.instances.library.library import FOLDER, Library
 from relocbench.reports.gate.baseline import USUAL, Baseline, Line, Record, read_baseline, write_baseline
-from relocbench.reports.gate.check import Method, changes_of, paired, selectors_of
+from relocbench.reports.gate.check import changes_of, paired
 from relocbench.reports.gate.comparison import Finding, compare
 from relocbench.reports.gate.measurement import FailedRun, Job, MethodRuns, measure
 from relocbench.reports.gate.verdict import Change
 from relocbench.runs.isolation.supervisor import MEMORY_LIMIT
 from relocbench.runs.methods import Selector
-from relocbench.runs.selectors import as_selector
+from relocbench.runs.selectors import MethodLike, as_selector, as_selectors
+from relocbench.runs.sweep import EarlyStop
 
 # The conditions of a new record: seeds, and the time limit of each run in seconds.
 SEEDS = (0, 1, 2, 3, 4)
@@ -40,6 +41,8 @@ class RenewedRecord:
         The comparison on the instances and seeds that both have.
     failed
         The runs without a valid assignment.
+    stopped
+        Why the other runs of the method were not made; None if all were made.
     """
 
     record: Record
@@ -49,6 +52,7 @@ class RenewedRecord:
     findings: tuple[Finding, ...]
     changes: tuple[Change, ...]
     failed: tuple[FailedRun, ...]
+    stopped: EarlyStop | None = None
 
 
 @dataclass(frozen=True)
@@ -74,7 +78,7 @@ class Update:
 
 
 def update(
-    method: Method | Sequence[Method] | None = None,
+    method: MethodLike | Iterable[MethodLike] | None = None,
     *,
     baseline: str | Path | None = None,
     instances: str | None = None,
@@ -112,7 +116,7 @@ def update(
     with locked(path):  # a folder that cannot be written is noticed before the runs, which take long
         pass
     old = read_baseline(path) if path.exists() else Baseline({})
-    selectors = selectors_of(method) or [as_selector(name) for name in old.records]
+    selectors = as_selectors(method or ()) or [as_selector(name) for name in old.records]
     if not selectors:
         raise InputError(str(path), "expected a baseline with methods in it, or --method")
     opened = Library(library)
@@ -193,6 +197,7 @@ def _renewed_record(conditions: Record, measured: MethodRuns, before: Record | N
         findings=tuple(findings),
         changes=tuple(changes_of(record.method, findings, pairs, library)),
         failed=measured.failed,
+        stopped=measured.stopped,
     )
 
 

@@ -2,10 +2,10 @@
 
 import fnmatch
 import math
-from collections.abc import Callable, Iterator, Sequence
+import time
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from relocbench.instances.errors import InputError
 from relocbench.instances.files.file_name import safe_file_name
@@ -20,11 +20,9 @@ from relocbench.reports.gate.shrink_failure import SmallestInstance, smallest_fa
 from relocbench.reports.gate.verdict import Change, Subject, Verdict, WrittenInstance
 from relocbench.runs.isolation.supervisor import MEMORY_LIMIT
 from relocbench.runs.methods import Selector
-from relocbench.runs.selectors import as_selector
+from relocbench.runs.selectors import MethodLike, as_selector, as_selectors
 from relocbench.runs.sweep import Limits
 
-# A selector, or the function itself.
-Method = str | Callable[..., Any]
 # A method without a record in the shipped baseline is compared with the paper's heuristic.
 STANDARD = "reloc"
 # At most this many instances are tried to find one that shows a regression with a single seed.
@@ -56,7 +54,7 @@ class Case:
 
 
 def check(
-    method: Method | Sequence[Method] | None = None,
+    method: MethodLike | Iterable[MethodLike] | None = None,
     *,
     baseline: str | Path | None = None,
     against: str | None = None,
@@ -104,12 +102,18 @@ def check(
 
     Examples
     --------
-    In a test: ``relocbench.check("mine.py:my_heuristic", baseline="baseline.json").assert_passed()``.
+    >>> import relocbench
+    >>> verdict = relocbench.check("otos", instances="tiny-loose-*")
+    >>> verdict
+    <GateVerdict passed: otos, no worse>
+    >>> verdict.assert_passed()
     """
     rule = rule or Rule()
     opened = Library(library)
     path = baseline_path(baseline)
-    cases, notes = _cases(selectors_of(method), path, baseline is None and path == SHIPPED, against, instances, opened)
+    cases, notes = _cases(
+        as_selectors(method or ()), path, baseline is None and path == SHIPPED, against, instances, opened
+    )
     work = [Job(case.selector, case.instances, case.record.seeds, case.record.time_limit) for case in cases]
     measured = measure(work, opened, memory_limit=memory_limit, processes=jobs)
     pairs = {case.method: paired(case.record, found) for case, found in zip(cases, measured, strict=True)}
@@ -130,6 +134,7 @@ def check(
         findings=tuple(findings),
         changes=tuple(change for name, found in pairs.items() for change in changes_of(name, findings, found, opened)),
         failed=tuple(run for found in measured for run in found.failed),
+        stopped=tuple(found.stopped for found in measured if found.stopped is not None),
         smallest=tuple(smallest),
         notes=tuple(notes),
     )
@@ -151,23 +156,6 @@ def baseline_path(baseline: str | Path | None) -> Path:
     if baseline is not None:
         return Path(baseline)
     return USUAL if USUAL.exists() else SHIPPED
-
-
-def selectors_of(method: Method | Sequence[Method] | None) -> list[Selector]:
-    """Return the selectors of methods.
-
-    Parameters
-    ----------
-    method
-        One method, several, or None.
-
-    Returns
-    -------
-    list of Selector
-        The selectors without duplicates.
-    """
-    methods = [] if method is None else [method] if isinstance(method, str) or callable(method) else method
-    return list({str(selector): selector for selector in map(as_selector, methods)}.values())
 
 
 def paired(record: Record, measured: MethodRuns) -> dict[str, Pairs]:
@@ -271,16 +259,20 @@ def _smallest(
     kinds: dict[str, FailedRun] = {}
     for run in sorted(measured.failed, key=lambda run: case.instances[run.instance].n_clients):
         kinds.setdefault(run.kind, run)
-    for kind, run in kinds.items():
-        found = smallest_failure(case.selector, case.instances[run.instance], run.seed, kind, limits, seconds)
+    for run in kinds.values():
+        [row] = [row for row in measured.rows[run.instance] if row.seed == run.seed]
+        found = smallest_failure(case.selector, case.instances[run.instance], row, limits, seconds)
         if found is not None:
             yield run.instance, found
+    deadline = time.perf_counter() + seconds
     for name in _suspects(case, worse, pairs, rule)[:MOST_TRIALS]:
         home, seed = case.record.lines[name].home, case.record.seeds[0]
         instance = case.instances[name]
-        found = smallest_regression(case.selector, instance, home, seed, rule.effect, limits, seconds)
+        left = deadline - time.perf_counter()
+        found = smallest_regression(case.selector, instance, home, seed, rule.effect, limits, left)
         if found is not None:
             yield name, found
+        if found is not None or time.perf_counter() > deadline:
             return
 
 

@@ -41,6 +41,12 @@ class Rule:
         The same for a single instance. It is larger, because good changes of a method also worsen single instances.
     fewest
         The least number of instances in a group, or of seeds of an instance, for a test.
+
+    Examples
+    --------
+    >>> import relocbench
+    >>> relocbench.check("nearest", instances="tiny-loose-*", rule=relocbench.Rule(effect=0.01)).passed
+    True
     """
 
     alpha: float = 0.05

@@ -10,7 +10,7 @@ from relocbench.instances.library.library import Library
 from relocbench.runs.methods import Selector
 from relocbench.runs.progress import progress
 from relocbench.runs.run_store import Row
-from relocbench.runs.sweep import Limits, Task, sweep
+from relocbench.runs.sweep import EarlyStop, Limits, Task, early_stops, has_failed, sweep
 
 
 @dataclass(frozen=True)
@@ -44,14 +44,19 @@ class MethodRuns:
         For each name of an instance, one row per seed, in the order of the seeds.
     failed
         The runs that gave no valid assignment.
+    stopped
+        Why the other runs of the method were not made; None if all were made.
     """
 
     rows: Mapping[str, Sequence[Row]]
     failed: tuple[FailedRun, ...]
+    stopped: EarlyStop | None = None
 
     @property
     def complete(self) -> Mapping[str, Sequence[Row]]:
-        """The rows of the instances on which every run gave a valid assignment."""
+        """The rows of the instances on which every run gave a valid assignment; none if the method was stopped."""
+        if self.stopped is not None:
+            return {}
         incomplete = {run.instance for run in self.failed}
         return {name: rows for name, rows in self.rows.items() if name not in incomplete}
 
@@ -95,8 +100,9 @@ def measure(jobs: Sequence[Job], library: Library, *, memory_limit: int, process
     Returns
     -------
     list of MethodRuns
-        One for each job.
+        One for each job. A method whose first runs all fail is stopped (:data:`runs.sweep.FIRST_RUNS`).
     """
+    stops: dict[tuple[str, float], EarlyStop] = {}
     rows: dict[tuple[str, str, int, float], Row] = {}
     for time_limit in sorted({job.time_limit for job in jobs}):
         # Large instances run first, so that all processes end at about the same time.
@@ -111,17 +117,22 @@ def measure(jobs: Sequence[Job], library: Library, *, memory_limit: int, process
             key=lambda task: -task.instance.n_clients,
         )
         # No store is used: stored rows may come from an earlier version of the code under test.
-        running = sweep(tasks, None, Limits(time_limit, memory_limit), jobs=processes, reuse=True)
+        running = sweep(
+            tasks, None, Limits(time_limit, memory_limit), jobs=processes, reuse=True, counts_as_failed=has_failed
+        )
         with contextlib.closing(running):
-            for row in progress(running, len(tasks), "running"):
-                rows[row.selector, row.hash, row.seed, time_limit] = row
-    return [_method_runs(job, rows, library) for job in jobs]
+            found = list(progress(running, len(tasks), "running"))
+        rows |= {(row.selector, row.hash, row.seed, time_limit): row for row in found}
+        stops |= {(stop.method, time_limit): stop for stop in early_stops(found, tasks)}
+    return [_method_runs(job, rows, library, stops.get((str(job.selector), job.time_limit))) for job in jobs]
 
 
-def _method_runs(job: Job, rows: Mapping[tuple[str, str, int, float], Row], library: Library) -> MethodRuns:
+def _method_runs(
+    job: Job, rows: Mapping[tuple[str, str, int, float], Row], library: Library, stopped: EarlyStop | None
+) -> MethodRuns:
     method = str(job.selector)
     own = {
-        name: [rows[method, instance.hash, seed, job.time_limit] for seed in job.seeds]
+        name: [row for seed in job.seeds if (row := rows.get((method, instance.hash, seed, job.time_limit)))]
         for name, instance in job.instances.items()
     }
     failed = [
@@ -130,7 +141,7 @@ def _method_runs(job: Job, rows: Mapping[tuple[str, str, int, float], Row], libr
         for row in part
         if (problem := _problem(row, library.entry(name).bound)) is not None
     ]
-    return MethodRuns(own, tuple(failed))
+    return MethodRuns(own, tuple(failed), stopped)
 
 
 def _problem(row: Row, bound: float) -> tuple[str, str] | None:

@@ -5,6 +5,7 @@ is removed too. So the homes of the baseline remain an assignment that the new v
 """
 
 import math
+import time
 from dataclasses import dataclass
 
 import numpy as np
@@ -18,8 +19,9 @@ from relocbench.runs.run_store import Row
 from relocbench.runs.shrink_instance import shrink, shrink_with_homes
 from relocbench.runs.sweep import Limits, Task, execute
 
-# The time limit of a run while shrinking, in seconds.
-RUN_SECONDS = 10.0
+# The longest and the shortest time limit of a run while shrinking, in seconds.
+LONGEST_RUN = 10.0
+SHORTEST_RUN = 1.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -73,61 +75,85 @@ def smallest_regression(
     SmallestInstance or None
         None if the whole instance does not show the regression with this seed.
     """
+    deadline = time.perf_counter() + seconds
     with _worker(selector, limits) as worker:
 
         def ratio(found: Instance, homes: IntArray) -> float:
-            before, row = evaluate(found, homes).objective, _run(worker, found, selector, seed, limits)
+            before = evaluate(found, homes).objective
+            row = _run(worker, found, selector, seed, limits, _trial_seconds(deadline))
             if row.failure is not None or row.objective is None or before <= 0:
                 return math.nan
             return row.objective / before
 
         start = checked_home(instance, np.asarray(home))
-        enough = 1 + max(least, (ratio(instance, start) - 1) / 2)
-        if not ratio(instance, start) >= enough:
+        # The ratio of the smallest instance so far, which is the last one that was large enough.
+        latest = ratio(instance, start)
+        enough = 1 + max(least, (latest - 1) / 2)
+        if not latest >= enough:
             return None
-        small, remaining = shrink_with_homes(
-            instance, start, lambda found, homes: ratio(found, homes) >= enough, seconds=seconds
-        )
+
+        def is_worse(found: Instance, homes: IntArray) -> bool:
+            nonlocal latest
+            current = ratio(found, homes)
+            latest = current if current >= enough else latest
+            return current >= enough
+
+        remaining_seconds = deadline - time.perf_counter()
+        small, remaining = shrink_with_homes(instance, start, is_worse, seconds=remaining_seconds)
         before = evaluate(small, remaining).objective
-        now = before * ratio(small, remaining)
-        says = f"{now / before - 1:.1%} worse than the homes of the baseline"
-        return SmallestInstance(small, says, remaining, before, now)
+        says = f"{latest - 1:.1%} worse than the homes of the baseline"
+        return SmallestInstance(small, says, remaining, before, before * latest)
 
 
 def smallest_failure(
-    selector: Selector, instance: Instance, seed: int, kind: str, limits: Limits, seconds: float
+    selector: Selector, instance: Instance, failed: Row, limits: Limits, seconds: float
 ) -> SmallestInstance | None:
     """Shrink an instance as long as the method fails on it in the same way.
 
     Parameters
     ----------
-    selector, instance, seed, limits
+    selector, instance, limits
         The run.
-    kind
-        The kind of failure.
+    failed
+        The row of the run, which failed.
     seconds
-        The time for shrinking.
+        The time for shrinking; 0 to return the instance itself without another run.
 
     Returns
     -------
     SmallestInstance or None
         None if the method does not fail again.
     """
+    latest = failed
+    if seconds <= 0 or failed.failure is None:
+        return None if failed.failure is None else SmallestInstance(instance, failed.error or failed.failure)
+    deadline = time.perf_counter() + seconds
     with _worker(selector, limits) as worker:
 
         def fails(found: Instance) -> bool:
-            return _run(worker, found, selector, seed, limits).failure == kind
+            nonlocal latest
+            # A method that did not stop at a long limit does not stop at a short one, and each trial costs the limit.
+            most = SHORTEST_RUN if failed.status == "time_limit" else _trial_seconds(deadline)
+            row = _run(worker, found, selector, failed.seed, limits, most)
+            same = (row.failure, row.status) == (failed.failure, failed.status)
+            latest = row if same else latest
+            return same
 
         if not fails(instance):
             return None
-        small = shrink(instance, fails, seconds=seconds)
-        return SmallestInstance(small, _run(worker, small, selector, seed, limits).error or kind)
+        small = shrink(instance, fails, seconds=deadline - time.perf_counter())
+        return SmallestInstance(small, latest.error or failed.failure)
+
+
+def _trial_seconds(deadline: float) -> float:
+    """Return the time limit of a trial, so that the trials end at about the deadline."""
+    return min(LONGEST_RUN, max(SHORTEST_RUN, deadline - time.perf_counter()))
 
 
 def _worker(selector: Selector, limits: Limits) -> Worker:
     return Worker(threads=selector.threads, memory_limit=limits.memory)
 
 
-def _run(worker: Worker, instance: Instance, selector: Selector, seed: int, limits: Limits) -> Row:
-    short = Limits(min(limits.time, RUN_SECONDS), limits.memory)
+def _run(worker: Worker, instance: Instance, selector: Selector, seed: int, limits: Limits, most: float) -> Row:
+    short = Limits(min(limits.time, most), limits.memory)
     return execute(Task(instance, selector, seed), None, short, worker=worker)

@@ -4,9 +4,12 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from relocbench.instances.errors import plural
 from relocbench.instances.gap import excess
+from relocbench.instances.notebook_card import card, counted
 from relocbench.reports.gate.comparison import Finding, Rule
 from relocbench.reports.gate.measurement import FailedRun
+from relocbench.runs.sweep import EarlyStop
 
 # The text names at most this many instances; the JSON has all.
 MOST_LINES = 20
@@ -116,10 +119,19 @@ class Verdict:
         The change on every instance, method by method.
     failed
         The runs that gave no valid assignment.
+    stopped
+        The methods whose other runs were not made, because their first runs failed.
     smallest
         The smallest instances that show failures.
     notes
         Further remarks.
+
+    Examples
+    --------
+    >>> import relocbench
+    >>> verdict = relocbench.check("nearest", instances="tiny-loose-*")
+    >>> verdict.passed, len(verdict.changes), len(verdict.failed)
+    (True, 5, 0)
     """
 
     subjects: tuple[Subject, ...]
@@ -128,6 +140,7 @@ class Verdict:
     findings: tuple[Finding, ...]
     changes: tuple[Change, ...]
     failed: tuple[FailedRun, ...]
+    stopped: tuple[EarlyStop, ...] = ()
     smallest: tuple[WrittenInstance, ...] = ()
     notes: tuple[str, ...] = ()
 
@@ -143,6 +156,13 @@ class Verdict:
         ------
         AssertionError
             If the check failed. The message is the complete text of the result.
+
+        Examples
+        --------
+        In a test of your project:
+
+        >>> import relocbench
+        >>> relocbench.check("nearest", instances="tiny-loose-*").assert_passed()
         """
         if not self.passed:
             raise AssertionError(f"\n{self}")
@@ -154,8 +174,35 @@ class Verdict:
         -------
         dict
             All attributes, and ``passed``.
+
+        Examples
+        --------
+        >>> import relocbench
+        >>> relocbench.check("nearest", instances="tiny-loose-*").to_json()["passed"]
+        True
         """
         return {"passed": self.passed, **asdict(self)}
+
+    def __repr__(self) -> str:
+        methods = ", ".join(subject.method for subject in self.subjects)
+        failed = f", {counted(len(self.failed), 'failed run')}" if self.failed else ""
+        worse = sum(finding.worse for finding in self.findings)
+        found = f"worse in {counted(worse, 'test')}" if worse else "no worse"
+        return f"<GateVerdict {'passed' if self.passed else 'FAILED'}: {methods}, {found}{failed}>"
+
+    def _repr_html_(self) -> str:
+        values = {
+            subject.method: f"against {self.baseline} ({subject.against}), {counted(subject.instances, 'instance')}, "
+            f"{counted(subject.seeds, 'seed')}"
+            for subject in self.subjects
+        }
+        if self.failed:
+            values["failed runs"] = f"{len(self.failed)}; the first: {self.failed[0].error}"
+        # An instance is listed only if it is worse, as in the text.
+        listed = [finding for finding in self.findings if finding.worse or finding.scope != "instance"]
+        rows = [(finding.method, *_finding_cells(finding)) for finding in listed]
+        columns = ("method", "instances", "size", "change", "p", "")
+        return card(f"Check: {'passed' if self.passed else 'FAILED'}", values, columns, rows, texts=2)
 
     def __str__(self) -> str:
         lines = [f"note: {note}" for note in self.notes]
@@ -163,7 +210,7 @@ class Verdict:
             lines += self._subject_lines(subject)
         for written in self.smallest:
             baseline = f"; homes of the baseline: {written.before}" if written.before else ""
-            size = f"{written.clients} clients, {written.servers} servers"
+            size = f"{plural(written.clients, 'client')}, {plural(written.servers, 'server')}"
             lines.append(f"smallest instance ({size}, from {written.instance}): {written.file}{baseline}")
             lines.append(f"  {written.method}: {written.says}")
         lines.append("passed" if self.passed else "FAILED")
@@ -179,9 +226,10 @@ class Verdict:
         other = f" ({subject.against})" if subject.against != subject.method else ""
         lines = [
             f"{subject.method}: {'FAILED' if bad else 'ok'}, against {self.baseline}{other}, "
-            f"{subject.instances} instances, {subject.seeds} seeds",
-            f"  {change_counts(changes)}",
+            f"{plural(subject.instances, 'instance')}, {plural(subject.seeds, 'seed')}",
         ]
+        stopped = [stop for stop in self.stopped if stop.method == subject.method]
+        lines += [f"  {stop}" for stop in stopped] or [f"  {change_counts(changes)}"]
         if any(change.change for change in changes):
             lines += finding_lines([*broad, *single])
         lines += failed_lines(failed)
@@ -206,7 +254,7 @@ def change_counts(changes: Sequence[Change]) -> str:
         One line.
     """
     up, down = sum(change.change > 0 for change in changes), sum(change.change < 0 for change in changes)
-    return f"{up} instances cost more, {down} less, {len(changes) - up - down} the same"
+    return f"{plural(up, 'instance')} cost more, {down} less, {len(changes) - up - down} the same"
 
 
 def finding_lines(findings: Sequence[Finding]) -> list[str]:
@@ -260,15 +308,15 @@ def failed_lines(failed: Sequence[FailedRun]) -> list[str]:
     for run in failed:
         seeds.setdefault((run.instance, run.error), []).append(run.seed)
     named = [f"    {name}, seed {','.join(map(str, part))}: {error}" for (name, error), part in seeds.items()]
-    return [f"  {len(failed)} runs without a valid assignment:", *named[:MOST_LINES], *_rest(len(named))]
+    return [f"  {plural(len(failed), 'run')} without a valid assignment:", *named[:MOST_LINES], *_rest(len(named))]
 
 
 def _finding_cells(finding: Finding) -> list[str]:
-    unit = "seeds" if finding.scope == "instance" else "instances"
+    unit = "seed" if finding.scope == "instance" else "instance"
     p = "not tested" if finding.change else ""
     if finding.p is not None:
         p = f"p = {finding.p:.2g}" if finding.p > 1e-12 else "p < 1e-12"
-    return [finding.name, f"{finding.size} {unit}", f"{finding.change:+.2%}", p, "WORSE" if finding.worse else ""]
+    return [finding.name, plural(finding.size, unit), f"{finding.change:+.2%}", p, "WORSE" if finding.worse else ""]
 
 
 def _change_cells(change: Change) -> list[str]:

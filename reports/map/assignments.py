@@ -14,6 +14,7 @@ from relocbench.instances.kernels.ragged import IntArray
 from relocbench.instances.library.library import Library
 from relocbench.reports.pages.method_style import name_of
 from relocbench.runs.library_updates import read_offer
+from relocbench.runs.selectors import MethodLike
 from relocbench.runs.solve import solve
 
 
@@ -66,7 +67,7 @@ class KnownBound:
 
 
 def from_file(path: Path, instance: Instance) -> tuple[Assignment, KnownBound | None]:
-    """Read a solution or a certificate.
+    """Read homes or a certificate.
 
     Parameters
     ----------
@@ -80,7 +81,7 @@ def from_file(path: Path, instance: Instance) -> tuple[Assignment, KnownBound | 
     Assignment
         The homes.
     KnownBound or None
-        The bound of a certificate, which is verified first; None for a solution or a certificate that proves nothing.
+        The bound of a certificate, which is verified first; None for other homes or if it proves nothing.
 
     Raises
     ------
@@ -89,7 +90,8 @@ def from_file(path: Path, instance: Instance) -> tuple[Assignment, KnownBound | 
     """
     offer = read_offer(path, instance)
     if not isinstance(offer, Certificate):
-        return Assignment(instance, f"{name_of(offer.method)}, seed {offer.seed} ({path.name})", offer.home), None
+        label = f"{name_of(offer.method)}, seed {offer.seed} ({path.name})" if offer.method else path.name
+        return Assignment(instance, label, offer.home), None
     if offer.instance != instance.hash:
         raise InputError(str(path), f"expected a certificate of the instance given, got one of {offer.instance[:16]}…")
     try:
@@ -130,12 +132,12 @@ def from_library(instance: Instance, library: Library | None = None) -> tuple[As
     )
 
 
-def from_method(selector: str, instance: Instance, seed: int, time_limit: float) -> Assignment:
+def from_method(method: MethodLike, instance: Instance, seed: int, time_limit: float) -> Assignment:
     """Run a method.
 
     Parameters
     ----------
-    selector, instance, seed, time_limit
+    method, instance, seed, time_limit
         The run.
 
     Returns
@@ -143,12 +145,12 @@ def from_method(selector: str, instance: Instance, seed: int, time_limit: float)
     Assignment
         The homes that the method returns.
     """
-    result = solve(instance, selector, seed=seed, time_limit=time_limit)
+    result = solve(instance, method, seed=seed, time_limit=time_limit)
     return Assignment(instance, name_of(str(result.selector)), result.solution.home)
 
 
 def gather(
-    instance: Instance, files: Sequence[Path], methods: Sequence[str], seed: int, time_limit: float
+    instance: Instance, files: Sequence[Path], methods: Sequence[MethodLike], seed: int, time_limit: float
 ) -> tuple[list[Assignment], KnownBound | None]:
     """Collect the assignments of a map.
 
@@ -157,9 +159,9 @@ def gather(
     instance
         The instance. If the library has it, its best homes come first.
     files
-        Solution files and certificates.
+        Files with homes: solutions, certificates, lists.
     methods
-        Selectors of methods to run. Without any other assignment, ``nearest`` is run.
+        Methods to run. Without any other assignment, ``nearest`` is run.
     seed, time_limit
         For the methods.
 

@@ -43,6 +43,7 @@ def page_of(instance: Instance, assignments: Sequence[Assignment], known: KnownB
     """
     title = instance.name or f"Instance {instance.hash[:12]}"
     page = Page(title, _lead(instance, assignments, known), kind=KIND)
+    page.describe(instances=1, methods=[one.label for one in assignments])
     page.panels(
         [(_heading(one), draw_map(one, loads=True)) for one in assignments], _caption(instance), least=LEAST_WIDTH
     )

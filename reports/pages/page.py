@@ -1,6 +1,7 @@
 """A page: the parts that a report adds to it, and the one file that it is written to."""
 
 import datetime
+import json
 import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -46,6 +47,7 @@ class Page:
         self._figures: dict[str, str] = {}
         self._contents: list[tuple[str, str]] = []
         self._provenance = Markup()
+        self._about: dict[str, object] = {}
         self._scripts: list[str] = []
 
     def section(self, heading: str, text: str = "") -> None:
@@ -203,7 +205,21 @@ class Page:
         """
         self._scripts.append(text)
 
-    def provenance(self, command: str, facts: Mapping[str, object] | None = None) -> None:
+    def describe(self, *, instances: int, methods: Sequence[str]) -> None:
+        """State what the report is about, for an index of reports.
+
+        Parameters
+        ----------
+        instances
+            The number of instances.
+        methods
+            The selectors of the methods.
+        """
+        self._about |= {"instances": instances, "methods": list(methods)}
+
+    def provenance(
+        self, command: str, facts: Mapping[str, object] | None = None, about: Mapping[str, object] | None = None
+    ) -> None:
         """State at the end of the page how it was made: command, date, further facts, versions and machine.
 
         Parameters
@@ -212,12 +228,17 @@ class Page:
             The command that makes the page.
         facts
             Further facts by name.
+        about
+            The versions and the machine of the results, named as in :func:`runs.environment.information`; by default
+            those of this moment.
         """
-        about = information(java=False)
+        about = about or information(java=False)
+        made = f"{datetime.datetime.now(datetime.UTC):%Y-%m-%d %H:%M} UTC"
+        self._about["made"] = made
         packages = {name: version for name, version in about.items() if name not in MACHINE}
         entries: dict[str, object] = {
             "command": command,
-            "made": f"{datetime.datetime.now(datetime.UTC):%Y-%m-%d %H:%M} UTC",
+            "made": made,
             **(facts or {}),
             **{name.replace("_", " "): value for name, value in about.items() if name not in packages},
             "packages": ", ".join(f"{name} {version}" for name, version in packages.items() if version is not None),
@@ -243,6 +264,7 @@ class Page:
         return template.render(
             title=self.title,
             kind=self.kind,
+            about=json.dumps(self._about | {"result": plain(self.lead.partition("\n\n")[0])}),
             lead=[marked(part) for part in self.lead.split("\n\n") if part],
             contents=self._contents if len(self._contents) > MOST_SECTIONS_WITHOUT_LINKS else [],
             body=Markup("\n").join(self._parts),
@@ -253,7 +275,7 @@ class Page:
             scripts=[Markup(text) for text in (_file("page.js"), *self._scripts, _file("plots.js"))],
             plotly=Markup(plotly_script()) if self._figures else "",
             # HTML ends a script at the first </script>, even inside a string.
-            figures={name: Markup(json.replace("</", "<\\/")) for name, json in self._figures.items()},
+            figures={name: Markup(text.replace("</", "<\\/")) for name, text in self._figures.items()},
         )
 
     def write(self, path: str | Path) -> Path:

@@ -47,7 +47,11 @@ def write_page(found: Evaluation, setup: Setup, command: str, path: Path) -> lis
         The tested claims.
     """
     judged = claims(found.measures, found.clusters)
-    page = Page("The paper's evaluation, repeated", _lead(found.measures, judged))
+    page = Page("The paper's evaluation, repeated", _lead(found.measures, judged), kind="paper")
+    page.describe(
+        instances=len({row.hash for row in found.measures.rows}),
+        methods=list(dict.fromkeys(row.method for row in found.measures.rows)),
+    )
     if found.problems:
         page.warning(f"{len(found.problems)} runs failed and are left out below. The first: {found.problems[0]}")
     _sigma(page, found, setup)

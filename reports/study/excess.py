@@ -12,12 +12,12 @@ import pyarrow.parquet as pq
 from relocbench.instances.errors import InputError
 from relocbench.instances.files.atomic_write import written_whole
 from relocbench.instances.gap import excess
-from relocbench.reports.statistics import FEWEST_FOR_INTERVAL, Paired, holm, mean_interval, paired
+from relocbench.reports.statistics import Interval, Paired, blocked_interval, holm, paired
 from relocbench.reports.study.references import OPTIMUM, Reference
 from relocbench.reports.study.subjects import Subject
 from relocbench.runs.run_store import Row
 
-FORMAT = "relocbench-excess/1"
+FORMAT = "relocbench-excess/2"
 # Objectives with a smaller relative difference count as equal, because optimality is proved to this tolerance.
 SAME = 1e-6
 # The significance level of comparisons.
@@ -32,8 +32,8 @@ class Measurement:
     ----------
     instance, hash
         The name and the content hash of the instance.
-    group, regime, sigma
-        See :class:`reports.study.subjects.Subject`.
+    group, regime, block, sigma
+        See :class:`reports.study.subjects.Subject`. Runs with the same block are one independent sample.
     clients, servers, topics
         The size of the instance.
     selector, seed, time_limit
@@ -60,6 +60,7 @@ class Measurement:
     hash: str
     group: str
     regime: str
+    block: str
     sigma: float | None
     clients: int
     servers: int
@@ -88,6 +89,7 @@ SCHEMA = pa.schema(
         ("hash", pa.string()),
         ("group", pa.string()),
         ("regime", pa.string()),
+        ("block", pa.string()),
         ("sigma", pa.float64()),
         ("clients", pa.int64()),
         ("servers", pa.int64()),
@@ -171,9 +173,24 @@ def write_measurements(measurements: Sequence[Measurement], path: Path) -> None:
     path
         The file.
     """
-    rows = [{"format": FORMAT, **asdict(one)} for one in measurements]
     with written_whole(path) as temporary:
-        pq.write_table(pa.Table.from_pylist(rows, schema=SCHEMA), temporary)
+        pq.write_table(as_table(measurements), temporary)
+
+
+def as_table(measurements: Sequence[Measurement]) -> pa.Table:
+    """Return measurements as an Arrow table.
+
+    Parameters
+    ----------
+    measurements
+        The measurements.
+
+    Returns
+    -------
+    pyarrow.Table
+        One row per measurement, with the columns of the data file.
+    """
+    return pa.Table.from_pylist([{"format": FORMAT, **asdict(one)} for one in measurements], schema=SCHEMA)
 
 
 def read_measurements(path: Path) -> list[Measurement]:
@@ -219,6 +236,7 @@ def _measurement(subject: Subject, row: Row, reference: Reference | None, best: 
         hash=row.hash,
         group=subject.group,
         regime=subject.regime,
+        block=subject.block,
         sigma=subject.sigma,
         clients=row.clients,
         servers=row.servers,
@@ -247,15 +265,15 @@ class Summary:
 
     Attributes
     ----------
-    regime, selector
-        The regime and the method.
-    instances, runs, failed
-        The number of instances, of runs, and of runs without an excess.
+    group, regime, selector
+        The group, the regime and the method.
+    instances, blocks, runs, failed
+        The number of instances, of blocks (independent samples), of runs, and of runs without an excess.
     optima, bounds
         The number of instances whose reference is a proven optimum, and a certified bound.
     mean, low, high
         The mean excess over instances, where the seeds of an instance are averaged first, and its 95 % interval (None
-        for fewer than five instances).
+        for fewer than five blocks).
     median, worst
         The median excess over instances, and the largest excess of a run.
     hits, hits_of
@@ -264,9 +282,11 @@ class Summary:
         The median time of a run.
     """
 
+    group: str
     regime: str
     selector: str
     instances: int
+    blocks: int
     runs: int
     failed: int
     optima: int
@@ -296,13 +316,16 @@ def summaries(measurements: Sequence[Measurement], by: str = "regime") -> list[S
     list of Summary
         In the order in which regimes and methods first appear.
     """
-    parts: dict[tuple[str, str], list[Measurement]] = {}
-    regimes = list(dict.fromkeys(getattr(one, by) for one in measurements))
+    rows: dict[tuple[str, str], dict[str, list[Measurement]]] = {}
     selectors = list(dict.fromkeys(one.selector for one in measurements))
     for one in measurements:
-        parts.setdefault((getattr(one, by), one.selector), []).append(one)
-    order = itertools.product(regimes, selectors)
-    return [_summary(*key, parts[key]) for key in order if any(one.excess is not None for one in parts.get(key, ()))]
+        rows.setdefault((one.group, getattr(one, by)), {}).setdefault(one.selector, []).append(one)
+    return [
+        _summary(group, name, selector, parts[selector])
+        for (group, name), parts in rows.items()
+        for selector in selectors
+        if any(one.excess is not None for one in parts.get(selector, ()))
+    ]
 
 
 def per_instance(measurements: Iterable[Measurement]) -> dict[str, float]:
@@ -325,23 +348,59 @@ def per_instance(measurements: Iterable[Measurement]) -> dict[str, float]:
     return {key: statistics.fmean(values) for key, values in found.items()}
 
 
-def _summary(regime: str, selector: str, measurements: Sequence[Measurement]) -> Summary:
+def interval(measurements: Iterable[Measurement]) -> Interval:
+    """Return the mean excess of one method over instances, with an interval over blocks.
+
+    Parameters
+    ----------
+    measurements
+        The runs of one method, at least one of them with an excess.
+
+    Returns
+    -------
+    Interval
+        The mean, its 95 % interval and the number of blocks.
+    """
+    every = list(measurements)
+    means, blocks = per_instance(every), {one.hash: one.block for one in every}
+    return blocked_interval(list(means.values()), [blocks[key] for key in means])
+
+
+def interval_text(found: Interval) -> str:
+    """Return the interval of a mean for a hover text.
+
+    Parameters
+    ----------
+    found
+        The mean and its interval.
+
+    Returns
+    -------
+    str
+        The limits and the number of independent samples, with a leading comma.
+    """
+    limits = "" if found.low is None or found.high is None else f", 95 % [{found.low:.2%}, {found.high:.2%}]"
+    return f"{limits}, n = {found.blocks}"
+
+
+def _summary(group: str, regime: str, selector: str, measurements: Sequence[Measurement]) -> Summary:
     means = list(per_instance(measurements).values())
-    mean, low, high = mean_interval(means)
-    enough = len(means) >= FEWEST_FOR_INTERVAL
+    found = interval(measurements)
     proved = {one.hash for one in measurements if one.reference_kind == OPTIMUM and one.excess is not None}
     on_proved = [one for one in measurements if one.hash in proved]
     return Summary(
+        group=group,
         regime=regime,
         selector=selector,
         instances=len(means),
+        blocks=found.blocks,
         runs=len(measurements),
         failed=sum(one.excess is None for one in measurements),
         optima=len(proved),
         bounds=len(means) - len(proved),
-        mean=mean,
-        low=low if enough else None,
-        high=high if enough else None,
+        mean=found.mean,
+        low=found.low,
+        high=found.high,
         median=statistics.median(means),
         worst=max(one.excess for one in measurements if one.excess is not None),
         hits=sum(bool(one.optimal) for one in on_proved),
@@ -361,27 +420,33 @@ class Comparison:
     first, second
         The selectors of the methods.
     paired
-        The comparison of their mean excess, instance by instance.
+        The comparison of their mean excess, block by block.
     p
-        The p-value, adjusted for all comparisons of the study.
+        The p-value, adjusted for all tests of the study; None if there are too few blocks for a test.
+    tests
+        The number of tests that the p-value is adjusted for.
     """
 
     group: str
     first: str
     second: str
     paired: Paired
-    p: float
+    p: float | None
+    tests: int
 
     @property
     def better(self) -> str | None:
-        """The better method; None if the difference is not significant."""
-        if self.p > SIGNIFICANT:
+        """The better method; None if the difference is not significant or was not tested."""
+        if self.p is None or self.p > SIGNIFICANT:
             return None
-        return self.first if self.paired.effect < 0 else self.second
+        return self.first if self.paired.difference < 0 else self.second
 
 
 def comparisons(measurements: Sequence[Measurement]) -> list[Comparison]:
     """Compare all pairs of methods within each group.
+
+    The mean excess over the seeds of a method is taken first, then the mean difference over the instances of a block.
+    The blocks are the sample of the test.
 
     Parameters
     ----------
@@ -393,6 +458,7 @@ def comparisons(measurements: Sequence[Measurement]) -> list[Comparison]:
     list of Comparison
         One for each pair of methods with common instances.
     """
+    blocks = {one.hash: one.block for one in measurements}
     found: list[tuple[str, str, str, Paired]] = []
     for group in dict.fromkeys(one.group for one in measurements):
         inside = [one for one in measurements if one.group == group]
@@ -401,7 +467,12 @@ def comparisons(measurements: Sequence[Measurement]) -> list[Comparison]:
         for first, second in itertools.combinations(selectors, 2):
             common = [key for key in means[first] if key in means[second]]
             if common:
-                pair = paired([means[first][key] for key in common], [means[second][key] for key in common], SAME)
+                one, other = ([means[name][key] for key in common] for name in (first, second))
+                pair = paired(one, other, [blocks[key] for key in common], SAME)
                 found.append((group, first, second, pair))
-    adjusted = holm([pair.p for *_, pair in found])
-    return [Comparison(*one, p) for one, p in zip(found, adjusted, strict=True)]
+    tested = [pair.p for *_, pair in found if pair.p is not None]
+    adjusted = iter(holm(tested))
+    return [
+        Comparison(group, first, second, pair, None if pair.p is None else next(adjusted), len(tested))
+        for group, first, second, pair in found
+    ]

@@ -4,20 +4,30 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from relocbench.instances.gap import excess
+from relocbench.instances.generators.families import FAMILIES
+from relocbench.reports.pages.glossary import TERMS
 from relocbench.reports.pages.method_style import name_of
 from relocbench.reports.pages.page import Page
 from relocbench.reports.pages.tables import Cell, Column, Table, Value
-from relocbench.reports.statistics import FEWEST_FOR_INTERVAL
+from relocbench.reports.statistics import FEWEST_FOR_INTERVAL, Paired
 from relocbench.reports.study import plots
+from relocbench.reports.study.anytime import Course, Curve, TimeToTarget, curves, times_to_targets
+from relocbench.reports.study.anytime_plot import over_time
 from relocbench.reports.study.excess import SAME, Comparison, Measurement, Summary, comparisons, summaries
 from relocbench.reports.study.references import BOUND, OPTIMUM
+from relocbench.reports.study.versions import Versions
 from relocbench.runs.methods import METHODS
+from relocbench.runs.version import __version__
 
 DEFINITION = (
     "The **excess** of a run is `ΣD / reference - 1`: how far the delay of its homes is above the reference. The "
     "reference is the **proven optimum** where one is known, otherwise a **certified bound**, which no assignment is "
     "below. Over a bound, the excess is an upper limit of the excess over the optimum."
 )
+# With more groups than this, the first paragraphs of the page do not describe all of them.
+MOST_FINDINGS = 3
+# With more groups than this, each has a figure of its own.
+MOST_GROUPS_IN_A_FIGURE = 12
 # The share of runs up to this excess stands in the captions of the distributions.
 NEAR = 0.1
 
@@ -29,6 +39,9 @@ def write_page(
     command: str,
     facts: dict[str, object],
     warnings: Sequence[str],
+    courses: Sequence[Course] = (),
+    versions: Versions | None = None,
+    families: Sequence[str] = (),
 ) -> Path:
     """Write the page of a study.
 
@@ -42,26 +55,49 @@ def write_page(
         The origin of the page; see :meth:`reports.pages.page.Page.provenance`.
     warnings
         What a reader must know first: contradictions and failed runs.
+    courses
+        The progress of the runs, for curves over time.
+    versions
+        The versions that the runs were made with.
+    families
+        The families that the instances belong to, which the page explains.
 
     Returns
     -------
     Path
         The file.
     """
-    page = Page("How far from optimal?", lead=lead(measurements))
+    page = Page("How far from optimal?", lead=lead(measurements), kind="study")
+    page.describe(
+        instances=len({one.hash for one in measurements}),
+        methods=list(dict.fromkeys(one.selector for one in measurements)),
+    )
     for warning in warnings:
         page.warning(warning)
-    page.text(DEFINITION)
-    page.numbers(_numbers(measurements))
     groups = list(dict.fromkeys(one.group for one in measurements))
+    # The first figure shows the main result and belongs to the first screen; what is compared comes after it.
+    against_sigma = any(len(_sigmas(inside)) > 1 for _, inside in _with_excess(measurements, groups))
+    if against_sigma:
+        _add_sigma(page, measurements, groups)
+    else:
+        _add_runs(page, measurements, groups)
+    page.section("What is compared", DEFINITION)
+    page.listing(_explanations(measurements, families))
+    page.numbers(_numbers(measurements))
     _add_tables(page, measurements)
-    _add_sigma(page, measurements, groups)
     _add_distributions(page, measurements, groups)
     _add_time(page, measurements, groups)
-    _add_runs(page, measurements, groups)
+    _add_progress(page, courses)
+    if against_sigma:
+        _add_runs(page, measurements, groups)
     _add_comparisons(page, comparisons(measurements))
     data = "excess.parquet beside this page has one row per run; the folder runs has the homes"
-    page.provenance(command, {"data": data, **facts})
+    if versions is None:
+        page.provenance(command, {"data": data, **facts})
+    else:
+        _add_versions(page, versions)
+        written = f"with relocbench {__version__}; the following versions are those of the runs"
+        page.provenance(command, {"data": data, **facts, "page written": written}, versions.common)
     return page.write(path)
 
 
@@ -76,10 +112,15 @@ def lead(measurements: Sequence[Measurement]) -> str:
     Returns
     -------
     str
-        One paragraph per group, with the marks of :func:`reports.pages.markup.marked`.
+        One paragraph per group, for the first groups, with the marks of :func:`reports.pages.markup.marked`.
     """
-    groups = dict.fromkeys(one.group for one in measurements if one.excess is not None)
-    return "\n\n".join(_finding(group, [one for one in measurements if one.group == group]) for group in groups)
+    groups = list(dict.fromkeys(one.group for one in measurements if one.excess is not None))
+    # The first figure must stay on the first screen.
+    shown = groups if len(groups) <= MOST_FINDINGS else groups[: MOST_FINDINGS - 1]
+    parts = [_finding(group, [one for one in measurements if one.group == group]) for group in shown]
+    if len(shown) < len(groups):
+        parts.append(f"The results of the other {len(groups) - len(shown)} groups are in the table below.")
+    return "\n\n".join(parts)
 
 
 COLUMNS = [
@@ -87,7 +128,8 @@ COLUMNS = [
     Column("method"),
     Column("reference", hint="the number of instances with a proven optimum, and with a certified bound"),
     Column("mean", ".2%", "mean excess over instances; the seeds of an instance are averaged first"),
-    Column("95 % CI", hint=f"bootstrap over instances; needs at least {FEWEST_FOR_INTERVAL} instances"),
+    Column("95 % CI", hint=f"bootstrap over independent samples; needs at least {FEWEST_FOR_INTERVAL}"),
+    Column("n", "d", "independent samples: instances that share random draws count once"),
     Column("median", ".2%", "median excess over instances"),
     Column("worst", ".1%", "largest excess of a run"),
     Column("optimal", hint="optimal runs, out of the runs on instances with a proven optimum"),
@@ -127,6 +169,8 @@ def _finding(group: str, measurements: Sequence[Measurement]) -> str:
     clients = sorted({one.clients for one in measurements})
     size = f"{clients[0]}–{clients[-1]}" if len(clients) > 1 else str(clients[0])
     instances = "1 instance" if own.instances == 1 else f"{own.instances} instances"
+    if own.blocks < own.instances:
+        instances += f", n = {own.blocks} independent sample{'s' if own.blocks > 1 else ''},"
     references = _counts([(own.optima, OPTIMUM, "proven optima"), (own.bounds, BOUND, f"{BOUND}s")])
     text = (
         f"`{group}`, {instances} of {size} clients ({references}): the mean excess of {name_of(chosen)} is "
@@ -175,11 +219,36 @@ def _numbers(measurements: Sequence[Measurement]) -> dict[str, str]:
 
 def _add_sigma(page: Page, measurements: Sequence[Measurement], groups: Sequence[str]) -> None:
     for group, inside in _with_excess(measurements, groups):
-        sigmas = sorted({one.sigma for one in inside if one.sigma is not None})
+        sigmas = _sigmas(inside)
         if len(sigmas) < 2:
             continue
         page.section(f"Excess against σ, `{group}`")
         page.figure(plots.against_sigma(inside), _sigma_caption(inside, sigmas))
+
+
+def _sigmas(measurements: Sequence[Measurement]) -> list[float]:
+    return sorted({one.sigma for one in measurements if one.sigma is not None})
+
+
+def _explanations(measurements: Sequence[Measurement], families: Sequence[str]) -> list[str]:
+    """Return one line for each method and each family of the study."""
+    terms = {term.name: term.meaning for term in TERMS}
+    settings: dict[str, list[str]] = {}
+    for selector in dict.fromkeys(one.selector for one in measurements):
+        settings.setdefault(selector.partition("[")[0], []).append(name_of(selector).partition("[")[2].rstrip("]"))
+    lines = []
+    for method, variants in settings.items():
+        name = name_of(method)
+        known = METHODS[method].summary if method in METHODS else "a method that does not belong to this project"
+        chosen = "; ".join(text or "default settings" for text in variants)
+        shown = f" Here with: {chosen}." if any(variants) else ""
+        lines.append(
+            f"**{name}**: {terms[name]}{shown}" if name in terms else f"**{name}** (`{method}`): {known}.{shown}"
+        )
+    lines += [f"Family `{family}`: {FAMILIES[family].summary}." for family in families]
+    if len(_sigmas(measurements)) > 1:
+        lines.append("**σ**: the spread of the members of a topic around its centre, in km.")
+    return lines
 
 
 def _sigma_caption(measurements: Sequence[Measurement], sigmas: Sequence[float]) -> str:
@@ -191,8 +260,19 @@ def _sigma_caption(measurements: Sequence[Measurement], sigmas: Sequence[float])
         orders.append(" < ".join(name_of(one.selector) for one in sorted(found, key=lambda one: one.mean)))
     order = f"The order at σ = {sigmas[0]:g} km is {orders[0]}"
     order += f", at σ = {sigmas[-1]:g} km it is {orders[1]}." if orders[0] != orders[1] else ", also at the largest σ."
-    what = f"Mean excess over the {_kinds(measurements)}; bands are 95 % bootstrap intervals over instances."
-    return f"{what} Lower is better. {order}"
+    return f"Mean excess over the {_kinds(measurements)}; {_bands(measurements)}. Lower is better. {order}"
+
+
+def _bands(measurements: Sequence[Measurement]) -> str:
+    """Return what the bands of a plot against σ are, and the number of independent samples behind each point."""
+    blocks: dict[float | None, set[str]] = {}
+    for one in measurements:
+        blocks.setdefault(one.sigma, set()).add(one.block)
+    few, many = min(map(len, blocks.values())), max(map(len, blocks.values()))
+    samples = f"n = {few} independent samples" if few == many else f"n = {few} to {many} independent samples"
+    if many < FEWEST_FOR_INTERVAL:
+        return f"{samples} at each σ are too few for an interval"
+    return f"bands are 95 % bootstrap intervals ({samples} at each σ)"
 
 
 def _with_excess(measurements: Sequence[Measurement], groups: Sequence[str]) -> Iterator[tuple[str, list[Measurement]]]:
@@ -213,6 +293,7 @@ def _add_tables(page: Page, measurements: Sequence[Measurement]) -> None:
             reference_counts(summary),
             summary.mean,
             Cell(_interval(summary), summary.low, tone="soft"),
+            summary.blocks,
             summary.median,
             summary.worst,
             Cell(f"{summary.hits} / {summary.hits_of}", summary.hits / summary.hits_of) if summary.hits_of else None,
@@ -232,25 +313,31 @@ def _add_tables(page: Page, measurements: Sequence[Measurement]) -> None:
 
 
 def _overview(found: Sequence[Summary]) -> Table:
-    regimes = list(dict.fromkeys(summary.regime for summary in found))
-    by_key = {(summary.selector, summary.regime): summary for summary in found}
-    best = {regime: min(one.mean for one in found if one.regime == regime) for regime in regimes}
+    parts: dict[tuple[str, str], dict[str, Summary]] = {}
+    for summary in found:
+        parts.setdefault((summary.group, summary.regime), {})[summary.selector] = summary
+    best = {key: min(one.mean for one in part.values()) for key, part in parts.items()}
     rows: list[list[Value]] = []
     for selector in dict.fromkeys(summary.selector for summary in found):
         row: list[Value] = [Cell.of_method(selector)]
-        for regime in regimes:
-            summary = by_key.get((selector, regime))
-            if summary is None:
-                row.append(None)
-            elif summary.mean <= best[regime] + SAME:
-                row.append(Cell(f"**{summary.mean:.2%}**", summary.mean, tone="good"))
-            else:
-                row.append(summary.mean)
+        for key, part in parts.items():
+            mean = part[selector].mean if selector in part else None
+            bold = mean is not None and mean <= best[key] + SAME
+            row.append(Cell(f"**{mean:.2%}**", mean, tone="good") if bold else mean)
         rows.append(row)
-    kinds = {regime: reference_counts(next(one for one in found if one.regime == regime)) for regime in regimes}
-    columns = [Column("mean excess"), *(Column(regime, ".2%", f"reference: {kinds[regime]}") for regime in regimes)]
-    references = "; ".join(f"{regime}: {kind}" for regime, kind in kinds.items())
-    return Table(columns, rows, f"Mean excess; the least of each regime is bold. References: {references}.")
+    what = {key: _reference_and_size(next(iter(part.values()))) for key, part in parts.items()}
+    columns = [Column("mean excess"), *(Column(key[1], ".2%", f"reference: {text}") for key, text in what.items())]
+    references = "; ".join(f"{regime}: {text}" for (_, regime), text in what.items())
+    return Table(
+        columns,
+        rows,
+        f"Mean excess; the least of each column is bold. References, and the number n of independent samples: "
+        f"{references}.",
+    )
+
+
+def _reference_and_size(summary: Summary) -> str:
+    return f"{reference_counts(summary)} (n = {summary.blocks})"
 
 
 def _add_distributions(page: Page, measurements: Sequence[Measurement], groups: Sequence[str]) -> None:
@@ -285,9 +372,59 @@ def _add_time(page: Page, measurements: Sequence[Measurement], groups: Sequence[
         )
 
 
+def _add_progress(page: Page, courses: Sequence[Course]) -> None:
+    groups = list(dict.fromkeys(one.group for one in courses if one.reported))
+    if not groups:
+        return
+    page.section(
+        "Progress during a run",
+        "Methods that report their progress have a curve: the mean over runs of the excess of the incumbent at each "
+        "moment. The seeds of an instance are averaged first, and a run that has ended keeps its last excess. A curve "
+        "begins when all runs of the method have homes. A method that reports no progress is a point "
+        "at its median time.",
+    )
+    for group in groups:
+        inside = curves([one for one in courses if one.group == group])
+        page.subsection(f"`{group}`")
+        page.figure(over_time(inside), f"{_beginnings(inside)} Further left and lower is better.")
+    _add_targets(page, times_to_targets(one for one in courses if one.group in groups))
+
+
+def _beginnings(found: Sequence[Curve]) -> str:
+    listed = ", ".join(f"{name_of(one.selector)} {one.seconds[0]:.2g} s" for one in found if one.reported)
+    return f"All runs have homes from these times on: {listed}."
+
+
+def _add_targets(page: Page, found: Sequence[TimeToTarget]) -> None:
+    targets = list(dict.fromkeys(one.target for one in found))
+    columns = [Column("group"), Column("method"), Column("runs", "d")]
+    for target in targets:
+        columns += [
+            Column(f"≤ {100 * target:g} %", ".0%", f"share of the runs with an excess of at most {100 * target:g} %"),
+            Column("seconds", ".2g", f"median time to reach {100 * target:g} %; – if at most half of the runs do"),
+        ]
+    rows: dict[tuple[str, str], list[Value]] = {}
+    for one in found:
+        start: list[Value] = [Cell(f"`{one.group}`", one.group), Cell.of_method(one.selector), one.runs]
+        rows.setdefault((one.group, one.selector), start).extend([one.reached / one.runs, one.seconds])
+    page.table(
+        Table(
+            columns,
+            list(rows.values()),
+            "Time to target: the share of the runs that reach an excess of at most 5 %, 1 % and 0.1 % over the "
+            "reference, and the median time until then; a run that does not reach the target counts as longer than all "
+            "others. Where the reference is a certified bound, a small target may be out of reach for every method.",
+        )
+    )
+
+
 def _add_runs(page: Page, measurements: Sequence[Measurement], groups: Sequence[str]) -> None:
     page.section("Every run")
-    for _, inside in _with_excess(measurements, groups):
+    parts = [inside for _, inside in _with_excess(measurements, groups)]
+    if len({(one.group, one.regime) for one in measurements}) == len(groups) <= MOST_GROUPS_IN_A_FIGURE:
+        # Every group is one row of the table, so one figure has room for all of them.
+        parts = [[one for inside in parts for one in inside]] if parts else []
+    for inside in parts:
         without_random = [one for one in inside if one.selector != "random"] or inside
         worst = max(without_random, key=lambda one: one.excess or 0.0)
         besides = ", RA aside" if len(without_random) < len(inside) else ""
@@ -304,22 +441,21 @@ def _add_comparisons(page: Page, found: Sequence[Comparison]) -> None:
         return
     page.section(
         "Method against method",
-        "Each pair of methods is compared on the same instances by the mean excess over seeds, with two-sided Wilcoxon "
-        "signed-rank tests. Holm's method adjusts the p-values for all comparisons of this page. The effect is the "
-        "matched-pairs rank-biserial correlation: -1 if the first method is better on every instance, +1 if the second "
-        "is. All regimes of a group are taken together, so if two methods change places from one regime to the next, "
-        "neither is clearly better.",
+        "Each pair of methods is compared on the same instances of a group. Instances that share random draws, such as "
+        "the σ cells of one seed, are not independent: they form a block, and the mean difference of a block is one "
+        "value of the sample. `n` is the number of blocks. The difference of the excess is in percentage points, with "
+        f"its 95 % interval, which is not adjusted. {_tests(found[0].tests)} The difference is a mean over the cells "
+        "of a group: two methods may change places from one cell to the next. `--group-by` tests each cell for itself.",
     )
     columns = [
         Column("group"),
         Column("first"),
         Column("second"),
-        Column("pairs", "d", "instances with runs of both methods"),
-        Column("first better", "d", "number of instances"),
-        Column("second better", "d", "number of instances"),
-        Column("median difference", "+.2%", "of the excess, first minus second"),
-        Column("effect", "+.2f"),
-        Column("p (Holm)", ".2g"),
+        Column("n", "d", "blocks of instances with runs of both methods; the sample size of the test"),
+        Column("won", hint="number of blocks in which the first and the second method is better"),
+        Column("difference (pp)", "+.2f", "of the mean excess, first minus second, in percentage points"),
+        Column("95 % CI (pp)", hint=f"of the difference; needs n of at least {FEWEST_FOR_INTERVAL}"),
+        Column("p (Holm)", ".2g", f"adjusted for {found[0].tests} tests"),
         Column("better", hint="at 5 %, after the correction"),
     ]
     rows: list[list[Value]] = [
@@ -327,24 +463,72 @@ def _add_comparisons(page: Page, found: Sequence[Comparison]) -> None:
             Cell(f"`{one.group}`", one.group),
             Cell.of_method(one.first),
             Cell.of_method(one.second),
-            one.paired.pairs,
-            one.paired.wins,
-            one.paired.losses,
-            one.paired.median_difference,
-            one.paired.effect,
+            one.paired.blocks,
+            Cell(f"{one.paired.wins} : {one.paired.losses}", one.paired.wins - one.paired.losses),
+            Cell(_pp(one.paired.difference), one.paired.difference),
+            Cell(_points(one.paired), one.paired.low, tone="soft"),
             one.p,
-            Cell.of_method(one.better) if one.better else Cell("not clear", tone="soft"),
+            _verdict(one),
         ]
         for one in found
     ]
     clear = sum(one.better is not None for one in found)
-    caption = f"{clear} of {len(found)} comparisons are significant at 5 % after the correction."
+    caption = (
+        f"{clear} of {found[0].tests} tests are significant at 5 % after the correction." if found[0].tests else ""
+    )
+    few = {one.group: one.paired.blocks for one in found if one.p is None}
+    if few:
+        listed = ", ".join(f"`{group}` (n = {blocks})" for group, blocks in few.items())
+        caption += f" Too few independent samples for a test: {listed}; it needs {FEWEST_FOR_INTERVAL}."
     with_reloc = [row for one, row in zip(found, rows, strict=True) if "reloc" in (one.first, one.second)]
     if 0 < len(with_reloc) < len(rows):
         page.table(Table(columns, with_reloc, f"RELOC against every other method. {caption}"))
         page.table(Table(columns, rows, caption), folded=f"**All {len(rows)} comparisons**")
     else:
         page.table(Table(columns, rows, caption))
+
+
+def _tests(number: int) -> str:
+    if number == 0:
+        return f"A test needs at least {FEWEST_FOR_INTERVAL} independent samples, so there is none here."
+    many = f"the {number} tests" if number > 1 else "the only test"
+    return (
+        f"The p-values are those of two-sided paired t-tests on the blocks, adjusted by Holm's method for {many} of "
+        "this page."
+    )
+
+
+def _points(pair: Paired) -> str:
+    return "" if pair.low is None or pair.high is None else f"{_pp(pair.low)} … {_pp(pair.high)}"
+
+
+def _pp(difference: float) -> str:
+    """Return a difference of shares in percentage points."""
+    return f"{100 * difference:+.1f}" if abs(difference) >= 0.1 else f"{100 * difference:+.2f}"
+
+
+def _verdict(one: Comparison) -> Cell:
+    if one.better:
+        return Cell.of_method(one.better)
+    return Cell("not clear" if one.p is not None else f"too few (n = {one.paired.blocks})", tone="soft")
+
+
+def _add_versions(page: Page, versions: Versions) -> None:
+    rows: list[list[Value]] = [
+        [Cell(f"`{name}`", name), value, count]
+        for found in (versions.differing, versions.code)
+        for name, counts in found.items()
+        for value, count in counts.items()
+    ]
+    if not rows:
+        return
+    columns = [Column("what"), Column("version"), Column("runs", "d")]
+    if versions.differing:
+        page.section("Versions of the runs")
+        page.table(Table(columns, rows, "What differs between runs, and the version of the code of each method."))
+    else:
+        caption = "The version of the code of each method, as each run has recorded it."
+        page.table(Table(columns, rows, caption), folded="**Versions of the methods**")
 
 
 def _kinds(measurements: Sequence[Measurement]) -> str:

@@ -8,8 +8,7 @@ import plotly.graph_objects as go
 
 from relocbench.reports.pages.figures import at_least, banded_line, figure, line, log_axis, points, spread_axis
 from relocbench.reports.pages.method_style import REFERENCE, Style, name_of, styles
-from relocbench.reports.statistics import mean_interval
-from relocbench.reports.study.excess import Measurement, per_instance
+from relocbench.reports.study.excess import Measurement, interval, interval_text
 
 # A logarithmic axis shows every smaller excess, 0 included, at this value.
 FLOOR = 1e-5
@@ -33,16 +32,15 @@ def against_sigma(measurements: Sequence[Measurement]) -> go.Figure:
     for selector, style in _styles(measurements).items():
         own = [one for one in measurements if one.selector == selector and one.excess is not None]
         sigmas = sorted({one.sigma for one in own if one.sigma is not None})
-        intervals = [
-            mean_interval(list(per_instance(one for one in own if one.sigma == sigma).values())) for sigma in sigmas
-        ]
+        intervals = [interval(one for one in own if one.sigma == sigma) for sigma in sigmas]
         if not intervals:
             continue
         hover = [
-            f"{name_of(selector)}, σ = {sigma:g} km\nmean excess {mean:.2%}, 95 % [{low:.2%}, {high:.2%}]"
-            for sigma, (mean, low, high) in zip(sigmas, intervals, strict=True)
+            f"{name_of(selector)}, σ = {sigma:g} km\nmean excess {found.mean:.2%}{interval_text(found)}"
+            for sigma, found in zip(sigmas, intervals, strict=True)
         ]
-        middle, low, high = zip(*intervals, strict=True)
+        middle = [found.mean for found in intervals]
+        low, high = zip(*(found.limits for found in intervals), strict=True)
         means += middle
         data = points(hover, columns={"low": low, "high": high}, y=middle)
         shown = (at_least(FLOOR, values) for values in (middle, low, high))
@@ -102,12 +100,14 @@ def against_time(measurements: Sequence[Measurement]) -> go.Figure:
     plot = figure(x="median seconds of a run", y="mean excess", height=420)
     chosen = _styles(measurements)
     found: dict[str, list[tuple[float, str, float, float, float]]] = {}
+    limits: dict[str, str] = {}
     for selector in dict.fromkeys(one.selector for one in measurements):
         own = [one for one in measurements if one.selector == selector and one.excess is not None]
         if own:
             seconds = max(1e-4, statistics.median(one.seconds for one in own))
-            interval = mean_interval(list(per_instance(own).values()))
-            found.setdefault(_without_budget(selector), []).append((seconds, selector, *interval))
+            own_mean = interval(own)
+            limits[selector] = interval_text(own_mean)
+            found.setdefault(_without_budget(selector), []).append((seconds, selector, own_mean.mean, *own_mean.limits))
     for budgets in found.values():
         budgets.sort()
         names = [name_of(selector) for _, selector, *_ in budgets]
@@ -128,7 +128,7 @@ def against_time(measurements: Sequence[Measurement]) -> go.Figure:
             )
         for name, second, at, (_, selector, mean, low, high) in zip(names, times, y, budgets, strict=True):
             data = points(
-                [f"{name}\n{second:.3g} s, mean excess {mean:.3%} [{low:.3%}, {high:.3%}]"],
+                [f"{name}\n{second:.3g} s, mean excess {mean:.3%}{limits[selector]}"],
                 columns={"low": [low], "high": [high]},
                 y=[mean],
             )
@@ -185,6 +185,10 @@ def each_run(measurements: Sequence[Measurement]) -> go.Figure:
             )
         )
     return plot
+
+
+# The plots that a program can ask for by name; each takes the runs of one group.
+KINDS = {"runs": each_run, "distribution": distribution, "time": against_time, "sigma": against_sigma}
 
 
 def _spread(measurements: Sequence[Measurement], regime: str) -> list[tuple[Measurement, float]]:

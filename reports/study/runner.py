@@ -12,7 +12,7 @@ from relocbench.reports.study.subjects import Subject
 from relocbench.runs.methods import Selector
 from relocbench.runs.progress import progress
 from relocbench.runs.run_store import Row, Store
-from relocbench.runs.sweep import Limits, Task, sweep
+from relocbench.runs.sweep import EarlyStop, Limits, Task, announce_out_of_date, early_stops, gives_nothing, sweep
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -61,12 +61,15 @@ class Results:
         The references by hash.
     problems
         One line for each run that left no row.
+    stopped
+        The methods whose other runs were not made, because their first runs failed.
     """
 
     rows: list[Row]
     proving: list[Row]
     references: dict[str, Reference]
     problems: list[str]
+    stopped: list[EarlyStop]
 
 
 def run(subjects: Sequence[Subject], design: Design, out: Path) -> Results:
@@ -105,7 +108,9 @@ def run(subjects: Sequence[Subject], design: Design, out: Path) -> Results:
             proving += runner.rows([Task(subject.instance, selector) for subject, selector in missing], limits, label)
             references = merged(references, from_rows(proving))
         rows = runner.rows(tasks, design.limits, "running methods")
-    return Results(rows, proving, merged(references, from_rows(rows)), problems)
+    # On Spark no method is stopped early: a run without a row is then among the problems.
+    stopped = early_stops(rows, tasks) if design.session is None else []
+    return Results(rows, proving, merged(references, from_rows(rows)), problems, stopped)
 
 
 class _Runner:
@@ -118,11 +123,20 @@ class _Runner:
     def rows(self, tasks: Sequence[Task], limits: Limits, label: str) -> list[Row]:
         """Run tasks and return their rows in the order of the tasks; ``label`` names the step in the progress line."""
         design, store = self._design, self._store
+        announce_out_of_date(tasks, store, limits)
         if design.session is not None:
             self._run_on_spark(tasks, limits)
             found = {run: row for task in tasks if (row := store.find(run := task.run(limits))) is not None}
         else:
-            running = sweep(tasks, store, limits, jobs=design.jobs, retry_errors=design.retry_errors, reuse=True)
+            running = sweep(
+                tasks,
+                store,
+                limits,
+                jobs=design.jobs,
+                retry_errors=design.retry_errors,
+                reuse=True,
+                counts_as_failed=gives_nothing(design.selectors),
+            )
             with contextlib.closing(running):
                 found = {row.run: row for row in progress(running, len(tasks), label)}
         return [found[run] for task in tasks if (run := task.run(limits)) in found]

@@ -7,7 +7,7 @@ from functools import cache
 from pathlib import Path
 
 from relocbench.instances.files.file_name import safe_file_name
-from relocbench.instances.generators.families import Cell, Value, family
+from relocbench.instances.generators.families import FAMILIES, Cell, Value, family
 from relocbench.instances.instance import Instance
 from relocbench.instances.instance_source import instance_files, read_instance, read_instances, write_instance
 from relocbench.instances.library.library import Library
@@ -33,11 +33,15 @@ class Subject:
         The file or ``library:`` name that commands read it from.
     made_by
         The command that writes that file; None if the file exists already.
+    chosen_group, chosen_block
+        The group and the block that the user has chosen, see :mod:`reports.study.groups`; None for the default.
     """
 
     instance: Instance
     source: str
     made_by: str | None = None
+    chosen_group: str | None = None
+    chosen_block: str | None = None
 
     def command(self, selector: str, seed: int, time_limit: float) -> str:
         """Return the command that repeats a run.
@@ -59,18 +63,66 @@ class Subject:
 
     @property
     def group(self) -> str:
-        """The family, or the first word of the name if there is none. Methods are compared within a group."""
-        named = str(self.instance.parameters.get("family", ""))
-        name = self.instance.name
-        return named if named and name.startswith(f"{named}-") else name.partition("-")[0] or "unnamed"
+        """The instances among which methods are compared, and that one figure shows.
+
+        It is the family, with the files that the instance was made from. An instance without a family belongs to the
+        group of its name without the trailing seed, so ``melbourne-0`` to ``melbourne-5`` are one group. An instance of
+        a family under another name, such as ``large-s5-m1000-0``, belongs to the group of the first word.
+        """
+        if self.chosen_group is not None:
+            return self.chosen_group
+        family_name = self.family
+        if not family_name:
+            return self.name_without_seed
+        if self.instance.name.startswith(f"{family_name}-"):
+            return family_name + self._files
+        return self.instance.name.partition("-")[0] or family_name
 
     @property
     def regime(self) -> str:
-        """The regime if the family has regimes, else the cell of the family. The excess is summarised by regime."""
+        """The row of the table that the instance belongs to, a part of its group.
+
+        It is the regime if the family has regimes, else the cell of the family. A group that the user has chosen is one
+        row.
+        """
+        if self.chosen_group is not None:
+            return self.chosen_group
         if "regime" in self.instance.parameters:
             return f"{self.group}-{self.instance.parameters['regime']}"
-        cell, dash, seed = self.instance.name.rpartition("-")
-        return cell if dash and seed.isdecimal() else self.instance.name or self.instance.hash[:12]
+        return self.name_without_seed
+
+    @property
+    def block(self) -> str:
+        """The instances that are one independent sample, because they share random draws.
+
+        It is the seed of the family if the cells of the family share draws, else the instance itself.
+        """
+        if self.chosen_block is not None:
+            return self.chosen_block
+        seed = self.instance.parameters.get("seed")
+        known = FAMILIES.get(self.family)
+        if not self.family or seed is None or (known is not None and not known.parameters_class.cells_share_draws):
+            return self.instance.hash
+        return f"{self.family}, seed {seed}"
+
+    @property
+    def family(self) -> str:
+        """The name of the family; empty if the instance has none."""
+        return str(self.instance.parameters.get("family", ""))
+
+    @property
+    def _files(self) -> str:
+        """The part of the name that says which files of real data the instance was made from."""
+        files = (self.instance.parameters.get(what) for what in ("social", "sites", "people"))
+        suffix = "".join(f"-{str(file).partition('.')[0]}" for file in files if file is not None)
+        return suffix if self.instance.name.endswith(suffix) else ""
+
+    @property
+    def name_without_seed(self) -> str:
+        """The name without the seed; for a name without a seed, the name."""
+        files = self._files
+        cell, dash, seed = self.instance.name.removesuffix(files).rpartition("-")
+        return cell + files if dash and seed.isdecimal() else self.instance.name or self.instance.hash[:12]
 
     @property
     def sigma(self) -> float | None:

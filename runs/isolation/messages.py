@@ -2,9 +2,9 @@
 
 The supervisor sends jobs: a pickled :class:`Job` or :class:`Question`, preceded by its length in bytes. The worker
 process answers with JSON arrays ``[run, kind, content]``, one per line, where ``run`` is the id of the job. During a
-run it sends ``loaded``, ``ready``, ``point`` and ``home``; at the end of the run it sends ``result``, ``signature`` or
-``failure``. Code of other people runs in the worker process, so every message may be forged or damaged: nothing in it
-is executed, every field is checked, and homes are evaluated by the supervisor.
+run it sends ``compiling``, ``loaded``, ``ready``, ``point`` and ``home``; at the end of the run it sends ``result``,
+``description`` or ``failure``. Code of other people runs in the worker process, so every message may be forged or
+damaged: nothing in it is executed, every field is checked, and homes are evaluated by the supervisor.
 """
 
 import json
@@ -17,6 +17,7 @@ from typing import Any, Literal
 
 from relocbench.instances.errors import shown
 from relocbench.instances.instance import Instance
+from relocbench.instances.kernels.compile_notice import print_notice
 from relocbench.instances.solution import Progress
 from relocbench.runs.isolation.process_tree import Usage
 from relocbench.runs.methods import Selector
@@ -68,7 +69,7 @@ class Job:
 
 @dataclass(frozen=True)
 class Question:
-    """The question which arguments a function of other people has; the worker process imports it to answer.
+    """The question what a function of other people is; the worker process imports it to answer.
 
     Attributes
     ----------
@@ -151,7 +152,7 @@ class RunRecord:
     home
         The latest homes that the method has reported.
     answer
-        The content of the final message; None before it has arrived. For a :class:`Question` it is a list.
+        The content of the final message; None before it has arrived. For a :class:`Question` it is a dict.
     invalid
         A description of a message that does not follow the protocol; None if there was none.
     usage
@@ -167,7 +168,7 @@ class RunRecord:
     cpu_when_ready: float = 0.0
     points: list[Point] = field(default_factory=list)
     home: list[int] | None = None
-    answer: Answer | ReportedFailure | list[Any] | None = None
+    answer: Answer | ReportedFailure | dict[str, Any] | None = None
     invalid: str | None = None
     usage: Usage = field(default_factory=Usage)
 
@@ -195,7 +196,9 @@ class RunRecord:
 
     def _add(self, kind: str, content: Any) -> None:
         now = time.perf_counter()
-        if kind == "loaded" and self.loaded_at is None:
+        if kind == "compiling":
+            print_notice()
+        elif kind == "loaded" and self.loaded_at is None:
             self.loaded_at = now
         elif kind == "ready" and self.ready_at is None:
             self.ready_at, self.cpu_when_ready = now, _amount(content)
@@ -212,9 +215,9 @@ class RunRecord:
             self.ended_at = now
 
 
-def _final(kind: str, content: Any) -> Answer | ReportedFailure | list[Any]:
-    if kind == "signature":
-        return list(content)
+def _final(kind: str, content: Any) -> Answer | ReportedFailure | dict[str, Any]:
+    if kind == "description":
+        return dict(content)
     if kind == "failure":
         return ReportedFailure(
             kind=FAILURES[FAILURES.index(content["kind"])],

@@ -21,7 +21,7 @@ from relocbench.runs.isolation.messages import Answer, Job, Question, ReportedFa
 from relocbench.runs.isolation.process_tree import Usage, has_ended
 from relocbench.runs.isolation.worker_process import WorkerProcess
 from relocbench.runs.methods import Selector
-from relocbench.runs.outcome import Failure, Outcome, verified
+from relocbench.runs.outcome import INTERRUPTED, Failure, Outcome, verified
 
 GIB = 1 << 30
 # Default memory limit of a run, in bytes.
@@ -101,12 +101,13 @@ class Worker:
         time_limit: float = 60.0,
         log: Path | None = None,
         on_progress: Progress | None = None,
+        keep_incumbent: bool = False,
     ) -> Outcome:
         """Run a method.
 
         Parameters
         ----------
-        instance, selector, seed, time_limit, log, on_progress
+        instance, selector, seed, time_limit, log, on_progress, keep_incumbent
             As in :func:`runs.solve.run_isolated`.
 
         Returns
@@ -119,7 +120,7 @@ class Worker:
         InputError
             If the log cannot be written.
         KeyboardInterrupt
-            If ``stop`` was set.
+            If ``stop`` was set, or the user interrupts the run (but see ``keep_incumbent``).
         """
         if log is not None:
             try:
@@ -130,7 +131,13 @@ class Worker:
         job = Job(instance, selector, seed, time_limit, log is not None, str(log or os.devnull))
         record = RunRecord(job.run, on_progress)
         try:
-            outcome = self._outcome(job, record, self._watch(job, record))
+            try:
+                abort = self._watch(job, record)
+            except KeyboardInterrupt:
+                if not keep_incumbent or record.home is None:
+                    raise
+                abort = _Abort("stopped", "feasible", INTERRUPTED)
+            outcome = self._outcome(job, record, abort)
             # A method may leave a process, a thread or a second answer behind, which would meddle with the next run.
             final = record.answer
             alone = isinstance(final, Answer | ReportedFailure) and final.threads == 1
@@ -141,8 +148,8 @@ class Worker:
             self.close()  # the process is still busy with the run and cannot take another
             raise
 
-    def signature(self, where: str, output: str) -> list[Any]:
-        """Ask the process which arguments a function of other people has.
+    def describe(self, where: str, output: str) -> dict[str, Any]:
+        """Ask the process what a function of other people is.
 
         Parameters
         ----------
@@ -153,8 +160,8 @@ class Worker:
 
         Returns
         -------
-        list
-            The description that :func:`runs.external_methods.describe_function` returns in the process.
+        dict
+            The description that :func:`runs.external_function.describe_function` returns in the process.
 
         Raises
         ------
@@ -174,7 +181,7 @@ class Worker:
                 if record.answer.kind != "refused":
                     problem = f"cannot be imported ({problem})"
                 raise InputError("method", problem)
-            assert isinstance(record.answer, list)
+            assert isinstance(record.answer, dict)
             return record.answer
         finally:
             self.close()
@@ -199,7 +206,7 @@ class Worker:
             if record.invalid is not None:
                 return _Abort("raised", "error", record.invalid)
             if record.answer is not None:
-                fits = isinstance(record.answer, (list if isinstance(job, Question) else Answer) | ReportedFailure)
+                fits = isinstance(record.answer, (dict if isinstance(job, Question) else Answer) | ReportedFailure)
                 return None if fits else _Abort("raised", "error", "sent an answer to another question")
             if lines is None or has_ended(process.id):
                 return None if _receive_answer(process, record) else _Abort("died")

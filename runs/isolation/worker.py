@@ -5,6 +5,7 @@
 
 import contextlib
 import ctypes
+import functools
 import json
 import os
 import pickle
@@ -20,6 +21,7 @@ import numpy as np
 import numpy.typing as npt
 
 from relocbench.instances.errors import InputError
+from relocbench.instances.kernels import compile_notice
 from relocbench.runs.isolation.messages import JOB_LENGTH, Job, Question
 from relocbench.runs.isolation.worker_process import MEMORY_HEADROOM
 
@@ -108,6 +110,7 @@ def main(channel_number: int, memory_limit: int) -> None:
     while length := incoming.read(JOB_LENGTH.size):
         job: Job | Question = pickle.loads(incoming.read(*JOB_LENGTH.unpack(length)))
         reporter = Reporter(channel, job.run, job.instance.n_clients if isinstance(job, Job) else 0)
+        compile_notice.on_compilation = functools.partial(reporter.send, "compiling", None)
         with _output_to(job.output):
             reporter.send(*_answer(job, reporter))
     os._exit(0)  # skips the exit handlers of libraries, which could hang or crash
@@ -117,9 +120,9 @@ def _answer(job: Job | Question, reporter: Reporter) -> tuple[str, Any]:
     """Do a job; return the kind and the content of the final message."""
     try:
         if isinstance(job, Question):
-            from relocbench.runs.external_methods import describe_function
+            from relocbench.runs.external_function import describe_function
 
-            return "signature", describe_function(job.where)
+            return "description", describe_function(job.where)
         return "result", _run(job, reporter)
     except BaseException as error:  # every exception must reach the supervisor, SystemExit included
         with contextlib.suppress(BaseException):  # printing calls code of the exception
@@ -176,9 +179,14 @@ def _failure(error: BaseException) -> tuple[str, str]:
 
 def _place(error: BaseException) -> str:
     """Return the file and line of other people's code in which an exception was raised; empty if there is none."""
-    ours = (str(Path(__file__).parents[2]), sys.prefix, sys.base_prefix, "<")
+    ours = (str(Path(__file__).parents[2]), sys.prefix, sys.base_prefix, "<frozen", "<string>")
     frames = [frame for frame in traceback.extract_tb(error.__traceback__) if not frame.filename.startswith(ours)]
-    return f" ({Path(frames[-1].filename).name}, line {frames[-1].lineno})" if frames else ""
+    if not frames:
+        return ""
+    last = frames[-1]
+    # The cell of a notebook has no file. Its lines are counted from the top of the cell.
+    place = Path(last.filename).name if Path(last.filename).is_file() else f"in {last.name}"
+    return f" ({place}, line {last.lineno})"
 
 
 def _failure_kind(error: BaseException) -> str:

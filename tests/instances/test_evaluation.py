@@ -152,7 +152,8 @@ def test_with_a_near_cloud_more_capacity_can_raise_the_cost():
         ([0, 0, 1], "home: expected 4 servers, one per client, got 3"),
         ([0, 0, 1, 2], "home[3]: expected a server from 0 to 1, got 2"),
         ([0, -1, 1, 1], "home[1]: expected a server from 0 to 1, got -1"),
-        ([0.0, 0.0, 1.0, 1.0], "home: expected whole numbers, got [0.0, 0.0, 1.0, 1.0]"),
+        ([0.0, 0.5, 1.0, 1.0], "home[1]: expected a whole number, got 0.5"),
+        (["a", "b", "a", "b"], "home: expected whole numbers, got ['a', 'b', 'a', 'b']"),
         ([[0, 0], [1, 1]], "home: expected 4 servers, one per client, got shape (2, 2)"),
         ([[0], [1, 1]], "home: expected a list of servers, got [[0], [1, 1]]"),
     ],
@@ -161,3 +162,8 @@ def test_invalid_assignments_are_rejected(home, problem):
     with pytest.raises(InputError) as caught:
         evaluate(worked_example(), home)
     assert str(caught.value) == problem
+
+
+def test_homes_may_be_whole_numbers_in_floats():
+    instance = worked_example()
+    assert evaluate(instance, [0.0, 0.0, 1.0, 1.0]).objective == evaluate(instance, [0, 0, 1, 1]).objective

@@ -9,7 +9,7 @@ import typer.main
 
 import relocbench
 from relocbench.cli import app
-from relocbench.instances.files.solution_file import read_solution
+from relocbench.instances.files.homes_file import read_solution
 from relocbench.instances.generators.families import FAMILIES
 from relocbench.instances.instance_source import read_instance, read_instances
 from relocbench.runs.methods import METHODS

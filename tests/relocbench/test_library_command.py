@@ -167,7 +167,7 @@ def test_the_homes_of_a_solution_are_used_and_its_bound_becomes_a_claim(library,
     assert now.bound < optimum * 0.91
     assert (now.status, now.claimed.bound, now.claimed.by) == ("feasible", optimum, "branch-price, seed 3")
     assert is_valid(Library(library.folder))
-    assert f"({optimum:.8g} claimed)" in run_command("library", "list", "--directory", library.folder)[1]
+    assert "%*  \n" in run_command("library", "list", "--directory", library.folder)[1]
     assert (
         f"{optimum} (branch-price, seed 3; no certificate)"
         in run_command("library", "show", NAME, "--directory", library.folder)[1]
@@ -279,6 +279,26 @@ def test_the_list_is_printed_as_a_table_and_as_json():
     assert code == 0
     assert NAME in out
     assert "paper" not in out
+
+
+def test_the_list_fits_80_columns(monkeypatch):
+    code, out, _ = run_command("library", "list")
+    lines = out.splitlines()
+    assert (code, max(map(len, lines)) <= 80) == (0, True)
+    assert sum(line.split()[:1] == [name] for name in LIBRARY.names() for line in lines) == len(LIBRARY.names())
+    monkeypatch.setenv("COLUMNS", "60")  # a pipe follows the variable too, and folds long cells
+    assert max(map(len, run_command("library", "list")[1].splitlines()[:-2])) <= 60
+
+
+def test_plain_homes_improve_an_entry(library, best, tmp_path):
+    store(library, with_worse_home(best))
+    (tmp_path / "homes.csv").write_text("client,home\n" + "".join(f"{m},{l}\n" for m, l in enumerate(best.home)))
+    code, out, err = run_command(
+        "library", "improve", NAME, tmp_path / "homes.csv", "--directory", library.folder, "--json"
+    )
+    assert (code, err) == (0, "")
+    assert json.loads(out)["better"] == ["homes"]
+    assert Library(library.folder).entry(NAME).homes_by == "not stated"
 
 
 @pytest.mark.parametrize("name", ["tiny-overloaded-plain-0", "tiny-scarce-roles-0", "small-scarce-m10-l3-0"])

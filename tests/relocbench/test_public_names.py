@@ -27,6 +27,8 @@ def test_every_public_name_resolves_and_is_documented():
         assert f"``{name}``" in relocbench.__doc__, name
     with pytest.raises(AttributeError, match="has no attribute 'nothing'"):
         _ = relocbench.nothing
+    with pytest.raises(AttributeError, match=r"relocbench\.read_instance is now relocbench\.read"):
+        _ = relocbench.read_instance
 
 
 def test_the_lazy_imports_are_those_that_mypy_sees():
@@ -68,18 +70,21 @@ def mine(instance: Instance, *, seed: int, time_limit: float) -> Solution:
 
 def use(path: Path) -> float:
     try:
-        instance: Instance = relocbench.read_instance(path)
+        instance: Instance = relocbench.read(path)
     except InputError as error:
         raise SystemExit(f"{error.field}: {error.problem}") from error
     result: Result = relocbench.solve(instance, mine, seed=1, time_limit=2.0)
     cost: Evaluation = relocbench.evaluate(instance, result.solution.home)
+    mine_too: Instance = Instance.of(servers=[(0, 0)], clients=[(1, 2)], topics=[[0]], storage=1, compute=1)
     certified: Certified = relocbench.certify(relocbench.generate("paper", seed=3, sigma=10), time_limit=5)
-    relocbench.write_certificate(certified.certificate, path)
+    relocbench.write(certified, path)
+    home = relocbench.read_homes(path, relocbench.with_load(instance, 1.1))
     verdict: relocbench.Verdict = relocbench.verify(instance, path)
     study: Study = relocbench.study("nearest,reloc", [instance], seeds=[0], jobs=2)
     gate: GateVerdict = relocbench.check(mine, rule=Rule(effect=0.01))
     gate.assert_passed()
     names: list[str] = Library().names("paper-*")
+    assert len(home) == mine_too.n_clients
     return cost.y + result.evaluation.y + float(verdict.bound or 0) + len(study.measurements) + len(names)
 """
 # Each line with the kind of error that mypy must report for it.
@@ -94,6 +99,8 @@ relocbench.solve(instance, "nearest").cost  # attr-defined
 relocbench.evaluate(instance, [0]).objective.real.nothing  # attr-defined
 relocbench.verify(instance, "cert.json").proofed  # attr-defined
 text: str = relocbench.certify(instance)  # assignment
+relocbench.write(5, "five.json")  # arg-type
+relocbench.read_instance("inst.json")  # attr-defined
 """
 
 

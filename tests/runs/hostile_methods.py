@@ -197,4 +197,4 @@ sends_endless_seconds = sends(lambda instance: _result(instance, seconds=float("
 sends_a_bound_of_text = sends(lambda instance: _result(instance, bound="high"))
 sends_facts_of_lists = sends(lambda instance: _result(instance, facts={"x": []}))
 sends_nothing = sends(lambda instance: None)
-answers_another_question = sends(lambda instance: [], kind="signature")
+answers_another_question = sends(lambda instance: {}, kind="description")

@@ -35,6 +35,10 @@ def test_small_instances_of_every_kind_are_proved_optimal(seed):
     assert found.solution.status == "optimal"
     assert evaluate(instance, found.solution.home).objective == pytest.approx(best, rel=1e-6, abs=1e-6)
     assert found.solution.bound <= best * (1 + 1e-12)
+    assert (found.status, found.gap) == ("optimal", 0.0)
+    assert found.objective == float(found.verdict.objective)
+    assert found.bound == found.solution.bound
+    assert found.home is found.solution.home
 
 
 @pytest.mark.parametrize("regime", ["loose", "scarce", "overloaded"])

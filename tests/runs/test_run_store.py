@@ -13,7 +13,7 @@ from relocbench.instances.generators.families import FAMILIES
 from relocbench.runs.outcome import Outcome, verified
 from relocbench.runs.run_store import POINT, SCHEMA, Row, Run, Store, read, row_of
 from relocbench.runs.selectors import parse_selector
-from relocbench.runs.sweep import Limits, Task, group_of, summarise, sweep
+from relocbench.runs.sweep import Limits, Task, announce_out_of_date, group_of, summarise, sweep
 from tests.runs.fake_methods import fake
 
 INSTANCE = FAMILIES["tiny"].cells({"regime": "scarce", "shape": "roles"})[0].build(0)
@@ -164,14 +164,32 @@ def test_a_process_is_reused_for_runs_of_its_method_until_it_dies(tmp_path):
     assert len(set(fresh)) == 2
 
 
-def test_a_method_of_a_user_is_run_again_because_its_file_may_have_changed(tmp_path):
-    file = tmp_path / "mine.py"
-    objectives = []
-    for server in (0, 1):
+def test_a_stored_run_is_made_again_when_the_code_of_its_method_has_changed(tmp_path, capsys):
+    file, store = tmp_path / "mine.py", Store(tmp_path / "runs")
+    rows = []
+    for server in (0, 0, 1):
         file.write_text(f"def f(instance, *, seed, time_limit):\n    return [{server}] * instance.n_clients\n")
-        task = Task(INSTANCE, parse_selector(f"{file}:f"))
-        objectives += [row.objective for row in sweep([task], Store(tmp_path / "runs"), LIMITS)]
-    assert objectives[0] != objectives[1]
+        tasks = [Task(INSTANCE, parse_selector(f"{file}:f"))]
+        stale = announce_out_of_date(tasks, store, LIMITS)
+        rows += sweep(tasks, store, LIMITS)
+        assert stale == (server == 1)
+    assert rows[0] == rows[1]  # it was not run again: even its time is the same
+    assert rows[1].objective != rows[2].objective
+    assert rows[1].code != rows[2].code
+    assert read(store.folder) == ([rows[2]], [])  # versions are never mixed
+    assert capsys.readouterr().err == (
+        f"relocbench: stored runs of another version of the code are made again: 1 of {file}:f\n"
+    )
+
+
+def test_a_row_without_a_version_is_read_and_is_out_of_date(tmp_path):
+    store, row = Store(tmp_path), make_row()
+    store.write(row)
+    path = tmp_path / f"{row.run.digest}.parquet"
+    pq.write_table(pq.read_table(path).drop_columns(["code"]), path)
+    assert store.find(row.run) == row
+    later = dataclasses.replace(row.run, code="relocbench 9")
+    assert (store.find(later), store.is_out_of_date(later)) == (None, True)
 
 
 def test_a_summary_counts_proofs_limits_and_errors():

@@ -1,16 +1,22 @@
+import functools
 import importlib.metadata
+import json
 import os
 import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 from relocbench.instances.errors import InputError
+from relocbench.instances.evaluation import evaluate
 from relocbench.instances.generators.families import FAMILIES
 from relocbench.instances.nearest_server import nearest_server
+from relocbench.runs.cross_check import cross_check
 from relocbench.runs.isolation.supervisor import Worker
-from relocbench.runs.selectors import as_selector
+from relocbench.runs.selectors import as_selector, as_selectors
 from relocbench.runs.solve import solve
+from relocbench.runs.sweep import Limits
 from tests.instances.files.bad_files import run_command
 from tests.reports.gate import heuristics
 
@@ -93,17 +99,150 @@ def test_a_function_of_a_module_is_given_by_name_or_itself(mine):
     assert by_name.method.where == given.method.where
     for selector in (by_name, given):
         assert np.array_equal(solve(INSTANCE, selector).solution.home, nearest_server(INSTANCE))
-    with pytest.raises(InputError, match="expected a function at the top level of a module"):
-        as_selector(lambda instance, *, seed, time_limit: None)
+    assert by_name.version() == given.version()
+
+
+def test_a_function_that_no_other_process_can_import_is_sent_by_value():
+    server = 0
+
+    def mine(instance, *, seed, time_limit, more: int = 0):
+        return np.full(instance.n_clients, server + more)
+
+    for method, expected in ((mine, 0), (functools.partial(mine, more=1), 1)):
+        result = solve(INSTANCE, method)
+        assert result.solution.home.tolist() == [expected] * INSTANCE.n_clients
+    assert str(as_selector(mine)).endswith(
+        "test_selectors.py:test_a_function_that_no_other_process_can_import_is_sent_by_value.mine"
+    )
+    assert str(as_selector(functools.partial(mine, more=1))).endswith(".mine[more=1]")
+    assert solve(INSTANCE, lambda instance, *, seed, time_limit: [0] * instance.n_clients).solution.home.max() == 0
+
+
+def test_a_partial_function_sets_known_parameters_by_name_only():
+    for partial, problem in (
+        (functools.partial(heuristics.worsened, by="x"), "by: expected a number, got 'x'"),
+        (functools.partial(heuristics.worsened, more=1), "expected parameters among: by, spread; got 'more'"),
+        (functools.partial(heuristics.worsened, INSTANCE), "a partial function may set parameters by name only"),
+    ):
+        with pytest.raises(InputError, match=problem):
+            as_selector(partial)
+    with pytest.raises(InputError, match="expected a selector as text or a function, got 3"):
+        as_selector(3)
+
+
+def test_a_function_that_holds_an_open_file_is_refused(tmp_path):
+    with (tmp_path / "open").open("w") as file, pytest.raises(InputError, match="cannot be sent to another process"):
+        as_selector(lambda instance, *, seed, time_limit: file)
+
+
+def test_several_methods_are_given_as_texts_functions_or_both():
+    found = as_selectors(["nearest,reloc[k=2]", heuristics.nearest, "nearest"])
+    assert [str(selector) for selector in found] == [
+        "nearest",
+        "reloc[k=2]",
+        "tests/reports/gate/heuristics.py:nearest",
+    ]
+    assert as_selectors(heuristics.nearest)[0].method.where == found[2].method.where
+
+    def homes(of):
+        return lambda instance, *, seed, time_limit: [of] * instance.n_clients
+
+    with pytest.raises(InputError, match="two different functions have this name; rename one of them"):
+        as_selectors([homes(0), homes(1)])
+
+
+def test_the_version_of_code_changes_with_what_the_code_does(mine):
+    def versions():
+        return as_selector("mine.py:listed").version(), as_selector("nearest").version()
+
+    first, ours = versions()
+    assert first.startswith("mine.py (")
+    assert ours.startswith("relocbench ")
+    assert versions() == (first, ours)
+    (mine.parent / "beside.py").write_text("def first():\n    return 1\n")  # imported by mine.py
+    os.utime(mine.parent / "beside.py", ns=(1, 1))
+    second, _ = versions()
+    assert second != first
+    (mine.parent / "unrelated.py").write_text("")
+    assert versions()[0] == second
+
+    def by_value(server, text="return [SERVER] * instance.n_clients"):
+        names = {"SERVER": server}
+        exec(f"def f(instance, *, seed, time_limit):\n    {text}", names)
+        return as_selector(names["f"]).version()
+
+    assert by_value(0) == by_value(0)
+    assert len({by_value(0), by_value(1), by_value(0, "return [0] * instance.n_clients")}) == 3
+    assert as_selector("anneal[start=mine.py:listed]").version().endswith(f", start {second}")
+
+
+def test_code_that_changes_while_a_command_runs_is_not_run(mine):
+    selector = as_selector("mine.py:listed")
+    mine.write_text(MINE + "\n")
+    with pytest.raises(InputError, match=r"method mine\.py:listed: has changed since the command began"):
+        solve(INSTANCE, selector)
+
+
+def test_a_start_is_a_file_a_list_a_function_or_a_method(mine):
+    ones = np.ones(INSTANCE.n_clients, int)
+    (mine.parent / "homes.csv").write_text("client,home\n" + "".join(f"{m},1\n" for m in range(INSTANCE.n_clients)))
+    (mine.parent / "given.py").write_text("def kept(instance, *, seed, time_limit, start=None):\n    return start\n")
+    starts = ["homes.csv", Path("homes.csv"), ones, ones.tolist(), "mine.py:chosen[server=1]"]
+    for start in [*starts, lambda instance, *, seed, time_limit: ones]:
+        assert solve(INSTANCE, "given.py:kept", start=start).solution.home.tolist() == ones.tolist()
+    assert solve(INSTANCE, "given.py:kept[start=homes.csv]").solution.home.tolist() == ones.tolist()
+    improved = solve(INSTANCE, "anneal[moves=0,start=homes.csv]").evaluation.objective
+    assert improved <= evaluate(INSTANCE, ones).objective
+    first = as_selector("anneal[start=homes.csv]").version()
+    (mine.parent / "homes.csv").write_text("client,home\n0,1\n")
+    assert as_selector("anneal[start=homes.csv]").version() != first
+    with pytest.raises(InputError, match=r"method anneal: start: .*homes\.csv"):
+        solve(INSTANCE, "anneal[start=homes.csv]")
+    with pytest.raises(InputError, match=r"start: none\.csv: cannot be read"):
+        as_selector("anneal[start=none.csv]")
+    with pytest.raises(InputError, match="method nearest: start: this method takes no start"):
+        solve(INSTANCE, "nearest", start=ones)
+    with pytest.raises(InputError, match="start: expected one server per client as whole numbers"):
+        solve(INSTANCE, "anneal", start=[0.5])
+    with pytest.raises(InputError, match="method anneal: start: home: expected"):
+        solve(INSTANCE, "anneal", start=[0])
+
+
+def test_an_external_method_may_be_exact_and_says_so(mine, monkeypatch):
+    mine.write_text(
+        "from relocbench import Solution, evaluate\n"
+        "def pair(instance, *, seed, time_limit):\n    return [0] * instance.n_clients, 0.5\n"
+        "def whole(instance, *, seed, time_limit) -> Solution:\n"
+        "    return Solution([0] * instance.n_clients, bound=0.5)\n"
+        "def best(instance, *, seed, time_limit):\n"
+        "    home = [0] * instance.n_clients\n"
+        "    return Solution(home, bound=evaluate(instance, home).objective, status='optimal')\n"
+        "best.proves = 'optimality'\n"
+        "def wrong(instance, *, seed, time_limit):\n    return None\n"
+        "wrong.proves = 'everything'\n"
+    )
+    for name, proves in (("pair", "nothing"), ("whole", "bound"), ("best", "optimality")):
+        assert as_selector(f"mine.py:{name}").method.proves == proves
+    assert [solve(INSTANCE, f"mine.py:{name}").solution.bound for name in ("pair", "whole")] == [0.5, 0.5]
+    with pytest.raises(InputError, match="proves: expected one of nothing, bound, optimality, got 'everything'"):
+        as_selector("mine.py:wrong")
+    # Its claim is compared with ours, and found to be false.
+    found = cross_check([INSTANCE], [as_selector("mine.py:best"), as_selector("enumerate")], Limits(20.0))
+    assert [one.methods for one in found.disagreements] == [("mine.py:best", "enumerate")]
 
 
 def test_a_package_may_register_methods(monkeypatch):
     point = importlib.metadata.EntryPoint("theirs", "tests.reports.gate.heuristics:worsened", "relocbench.methods")
 
-    def points(group, name):
-        return [point] if (group, name) == ("relocbench.methods", "theirs") else []
+    exact = importlib.metadata.EntryPoint("exact", "tests.reports.gate.heuristics:nearest", "relocbench.exact_methods")
+
+    def points(group, name=None):
+        return [one for one in (point, exact) if one.group == group and name in (None, one.name)]
 
     monkeypatch.setattr(importlib.metadata, "entry_points", points)
+    assert as_selector("exact").method.proves == "optimality"
+    listed = {one["name"]: one for one in json.loads(run_command("methods", "--json")[1])}
+    assert (listed["exact"]["proves"], listed["theirs"]["parameters"]["by"]["default"]) == ("optimality", "0.0")
     selector = as_selector("theirs[by=0.5]")
     assert str(selector) == "theirs[by=0.5]"
     assert solve(INSTANCE, selector).evaluation.objective > solve(INSTANCE, "nearest").evaluation.objective

@@ -1,12 +1,18 @@
-"""Every kernel that a run uses is compiled, or loaded from the cache on disk, before the clock of the run starts."""
+"""A result has its main numbers at hand, and no kernel is compiled while the clock of a run is running."""
 
 import json
+import math
 import subprocess
 import sys
 
 import pytest
 
+from relocbench.instances.evaluation import evaluate
+from relocbench.instances.solution import Solution
 from relocbench.runs.methods import METHODS
+from relocbench.runs.selectors import as_selector
+from relocbench.runs.solve import Result
+from tests.samples import worked_example
 
 # Prints the number of compiled kernels, and those that got a new compiled version after the warm-up, during real runs.
 # A version that is loaded from the cache on disk counts like one that is compiled, so the test needs no empty cache.
@@ -49,3 +55,17 @@ def test_no_kernel_is_compiled_while_the_clock_runs(selector):
     found = json.loads(done.stdout)
     assert found["late"] == []
     assert found["kernels"] > 0
+
+
+@pytest.mark.parametrize("bound", [-math.inf, 2.0])
+def test_a_result_has_the_numbers_of_its_parts(bound):
+    instance, home = worked_example(), [0, 0, 1, 1]
+    cost = evaluate(instance, home)
+    result = Result(instance, as_selector("nearest"), 0, Solution(home, bound, "time_limit"), cost, 0.1)
+    assert result.home is home
+    assert (result.objective, result.y, result.status) == (cost.objective, cost.y, "time_limit")
+    assert result.theta is cost.theta
+    known = math.isfinite(bound)
+    assert result.bound == (bound if known else None)
+    assert result.gap == ((cost.objective - bound) / cost.objective if known else None)
+    assert result.stored().bound == result.bound

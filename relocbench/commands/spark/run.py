@@ -44,7 +44,7 @@ def run(
     from relocbench.runs.isolation.supervisor import GIB
     from relocbench.runs.run_store import Store
     from relocbench.runs.selectors import parse_selectors, require_available
-    from relocbench.runs.sweep import Limits, Task
+    from relocbench.runs.sweep import Limits, Task, announce_out_of_date
     from relocbench.spark.sweep import missing, sweep
 
     selectors = parse_selectors(method)
@@ -55,6 +55,7 @@ def run(
     seeds = read_seeds("--seeds", seed) or [0]
     tasks = [Task(one, selector, n) for one in read_all(instances) for selector in selectors for n in seeds]
     store = Store(out)
+    announce_out_of_date(tasks, store, limits)
     remaining = missing(tasks, store, limits, retry_errors)
     problems: list[str] = []
     if remaining:

@@ -11,9 +11,10 @@ import pytest
 from relocbench.instances.errors import InputError
 from relocbench.instances.evaluation import evaluate
 from relocbench.instances.files.atomic_write import written_whole
+from relocbench.instances.files.homes_file import read_solution
 from relocbench.instances.files.instance_json import to_json
 from relocbench.instances.files.instance_parquet import write_rows
-from relocbench.instances.files.solution_file import StoredSolution, read_solution, write_solution
+from relocbench.instances.files.solution_file import StoredSolution, write_solution
 from relocbench.instances.generators.families import FAMILIES
 from relocbench.instances.instance_source import instance_files, read_instance, read_instances, write_instance
 from tests.samples import KINDS, random_home, random_instance, worked_example

@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from relocbench.instances.files.follower_graph import read_follower_graph
+from relocbench.instances.files.homes_file import read_homes
 from relocbench.instances.files.json_fields import _check_parsed_size, read_object
 from relocbench.instances.files.limited_file import LARGEST_SMALL, open_limited
 from relocbench.instances.files.places import read_places
-from relocbench.instances.files.solution_file import read_solution
 from relocbench.instances.instance import Instance
 from relocbench.instances.instance_source import read_instance
 from relocbench.instances.library.library import Library
@@ -86,10 +86,13 @@ def test_a_line_without_end_is_refused(tmp_path):
     assert "line 1: expected at most 1" in error_of(read_follower_graph, path)
 
 
-def test_a_solution_is_at_most_as_large_as_its_instance_allows(tmp_path, sample: Instance):
-    path = tmp_path / "solution.json"
-    path.write_bytes(b'{"format": "relocbench-solution/1", "home": [' + b"0," * 600_000 + b"0]}")
-    assert error_of(read_solution, path, sample) == f"{path}: expected at most 1 MiB, got more"
+@pytest.mark.parametrize(
+    ("name", "content"), [("homes.csv", b"home\n" + b"0\n" * 600_000), ("homes.npy", b"0" * 2**21)]
+)
+def test_homes_are_at_most_as_large_as_their_instance_allows(tmp_path, sample: Instance, name, content):
+    path = tmp_path / name
+    path.write_bytes(content)
+    assert error_of(read_homes, path, sample) == f"{path}: expected at most 1 MiB, got more"
 
 
 def test_damaged_baselines_indexes_and_runs_are_refused_in_one_line(tmp_path):

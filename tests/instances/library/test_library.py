@@ -7,8 +7,9 @@ import pytest
 from relocbench.formulations.certificates.certificate import KNOWN
 from relocbench.instances.errors import InputError
 from relocbench.instances.evaluation_exact import evaluate_exact
+from relocbench.instances.files.homes_file import CERTIFICATE_FIELDS
 from relocbench.instances.instance_source import read_instance, read_instances
-from relocbench.instances.library.library import CERTIFICATE_FIELDS, Claim, Entry, Library
+from relocbench.instances.library.library import Claim, Entry, Library
 
 LIBRARY = Library()
 NAMES = LIBRARY.names()
@@ -116,5 +117,5 @@ def test_a_missing_folder_is_rejected(tmp_path):
         Library(tmp_path / "none").names()
 
 
-def test_the_library_knows_every_field_of_a_certificate():
+def test_the_reader_of_homes_knows_every_field_of_a_certificate():
     assert set(CERTIFICATE_FIELDS) == set(KNOWN)

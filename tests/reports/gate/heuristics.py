@@ -1,6 +1,7 @@
 """Good and bad heuristics for the tests of the gate."""
 
 import os
+import time
 
 import numpy as np
 
@@ -42,3 +43,12 @@ def dies(instance, *, seed, time_limit):
     if instance.n_clients >= 6 and seed == 1:
         os._exit(3)
     return nearest_server(instance)
+
+
+def raises(instance, *, seed, time_limit):
+    raise RuntimeError("always")
+
+
+def hangs(instance, *, seed, time_limit):
+    while True:
+        time.sleep(1)

@@ -6,7 +6,7 @@ import pytest
 
 import relocbench
 from relocbench.instances.evaluation import evaluate
-from relocbench.instances.files.solution_file import read_solution
+from relocbench.instances.files.homes_file import read_solution
 from relocbench.instances.instance_source import read_instance
 from relocbench.instances.library.library import Library
 from relocbench.reports.gate import measurement
@@ -116,6 +116,36 @@ def test_an_invalid_or_missing_assignment_fails_and_is_shrunk(baseline, tmp_path
     [written] = answer["smallest"]
     assert written["says"] == error
     assert read_instance(written["file"]).n_clients == 6
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("name", "error"),
+    [
+        ("raises", "RuntimeError: always (heuristics.py, line "),
+        ("hangs", "did not finish on a small instance within the time limit of 0.5 s; killed"),
+    ],
+)
+def test_a_method_whose_first_runs_fail_is_stopped_and_the_others_are_not(tmp_path, name, error):
+    path = tmp_path / "baseline.json"
+    conditions = {"baseline": path, "instances": "tiny-loose-*", "seeds": [0, 1], "time_limit": 0.5}
+    assert update(selector("nearest"), **conditions).written
+    verdict = check([selector(name), selector("nearest")], baseline=path, against=selector("nearest"))
+    assert not verdict.passed
+    [stopped] = verdict.stopped
+    assert (stopped.method, stopped.runs, stopped.planned) == (selector(name), 3, 10)
+    assert f"stopped after 3 of 10 runs, because the first 3 runs failed: {error}" in str(verdict)
+    assert verdict.to_json()["stopped"] == (
+        {"method": selector(name), "runs": 3, "planned": 10, "error": stopped.error},
+    )
+    assert {run.method for run in verdict.failed} == {selector(name)}
+    assert {change.method for change in verdict.changes} == {selector("nearest")}
+    assert len(verdict.changes) == 5
+    before = path.read_bytes()
+    changed = update([selector(name), selector("nearest")], **conditions)
+    assert not changed.written
+    assert path.read_bytes() == before
+    assert [renewed.stopped is not None for renewed in changed.renewed] == [True, False]
 
 
 def test_a_cost_below_the_proved_bound_fails(baseline, monkeypatch):

@@ -61,6 +61,13 @@ def test_a_certificate_of_another_instance_or_without_a_valid_proof_gives_no_bou
     assert assignment.label == "certificate (false.json), which proves nothing"
 
 
+def test_plain_homes_are_labelled_with_their_file(instance, tmp_path):
+    path = tmp_path / "mine.json"
+    path.write_text(json.dumps([0] * instance.n_clients))
+    assignment, known = from_file(path, instance)
+    assert (assignment.label, known) == ("mine.json", None)
+
+
 def test_a_file_that_is_no_solution_is_refused(instance, tmp_path):
     wrong = Path(tmp_path / "wrong.json")
     wrong.write_text("{}")

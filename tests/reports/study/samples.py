@@ -34,6 +34,7 @@ def row(instance, selector, objective, *, bound=None, status="feasible", seed=0,
 def measurement(instance, selector, value, *, seed=0, regime="paper-s1", sigma=1.0, kind="proven optimum", **more):
     known = {
         "hash": instance,
+        "block": instance,
         "group": "paper",
         "clients": 390,
         "servers": 16,

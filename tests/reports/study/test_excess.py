@@ -74,8 +74,43 @@ def test_comparisons_are_paired_by_instance_and_corrected():
     found = {(one.first, one.second): one for one in comparisons(measurements)}
     assert found["reloc", "otos"].better == "otos"
     assert found["reloc", "otos"].paired.pairs == 12
-    assert found["reloc", "otos"].p == pytest.approx(3 * found["reloc", "otos"].paired.p)
     assert found["reloc", "nearest"].better is None
+    assert {one.tests for one in found.values()} == {3}
+    assert found["reloc", "nearest"].p == pytest.approx(found["reloc", "nearest"].paired.p)
+
+
+def same_on_every_cell(seeds):
+    """Return two methods on five cells of each seed. The first is better, by as much in all cells of a seed."""
+    return [
+        measurement(f"s{sigma}-{seed}", selector, 0.2 + sign * 0.1 * (seed - 1), block=f"paper, seed {seed}")
+        for seed in range(seeds)
+        for sigma in range(5)
+        for selector, sign in (("reloc", 0.0), ("otos", 1.0))
+    ]
+
+
+def test_the_cells_of_one_seed_count_as_one_sample():
+    [found] = comparisons(same_on_every_cell(6))
+    assert (found.paired.pairs, found.paired.blocks, found.paired.wins, found.paired.losses) == (30, 6, 4, 1)
+    assert found.paired.difference == pytest.approx(-0.15)
+    assert found.better is None  # With 30 independent instances, p would be below 0.001.
+    [_, otos] = summaries(same_on_every_cell(6))
+    assert (otos.instances, otos.blocks) == (30, 6)
+    assert otos.low < 0.25 < 0.45 < otos.high
+
+
+def test_with_few_seeds_there_is_neither_a_test_nor_an_interval():
+    [found] = comparisons(same_on_every_cell(4))
+    assert (found.paired.blocks, found.p, found.better, found.tests) == (4, None, None, 0)
+    assert [one.low for one in summaries(same_on_every_cell(4))] == [None, None]
+
+
+def test_groups_with_a_row_of_the_same_name_stay_apart():
+    measurements = [measurement("a", "reloc", 0.1, group="x"), measurement("b", "reloc", 0.3, group="y")]
+    assert [(one.group, one.regime, one.mean) for one in summaries(measurements)] == [
+        ("x", "paper-s1", 0.1),
+        ("y", "paper-s1", 0.3),
+    ]
 
 
 def test_a_file_reads_back_and_states_its_format(tmp_path):
@@ -86,11 +121,11 @@ def test_a_file_reads_back_and_states_its_format(tmp_path):
     assert pq.read_table(path)["format"].to_pylist() == [FORMAT] * 2
 
 
-@pytest.mark.parametrize("columns", [{"gap": [0.1]}, {"format": ["relocbench-excess/0"], "excess": [0.1]}])
+@pytest.mark.parametrize("columns", [{"gap": [0.1]}, {"format": ["relocbench-excess/1"], "excess": [0.1]}])
 def test_a_file_of_another_version_is_refused_in_one_line(tmp_path, columns):
     path = tmp_path / "gaps.parquet"
     pq.write_table(pa.table(columns), path)
-    with pytest.raises(InputError, match=r'gaps\.parquet: expected format "relocbench-excess/1"') as caught:
+    with pytest.raises(InputError, match=r'gaps\.parquet: expected format "relocbench-excess/2"') as caught:
         read_measurements(path)
     assert "\n" not in str(caught.value)
 

@@ -38,8 +38,40 @@ def test_the_lead_states_the_mean_excess_and_the_references(measurements):
     )
     alone = [one for one in measurements if one.sigma == 1 and one.selector == "otos"]
     assert "(6 proven optima): the mean excess of OTOS is" in lead(alone)
+    one_seed = [dataclasses.replace(one, block="paper, seed 0") for one in measurements]
+    assert lead(one_seed).startswith("`paper`, 12 instances, n = 1 independent sample, of 390 clients")
     few_servers = [dataclasses.replace(one, servers=4) for one in measurements]
     assert lead(few_servers).endswith("(With K = 4 clusters and at most 4 servers, RELOC is the same as NS here.)")
+
+
+def test_the_lead_of_a_study_with_many_groups_stays_short():
+    many = [measurement(f"i{number}", "reloc", 0.1, group=f"g{number}", regime=f"g{number}") for number in range(9)]
+    paragraphs = lead(many).split("\n\n")
+    assert [one[:4] for one in paragraphs[:2]] == ["`g0`", "`g1`"]
+    assert paragraphs[2:] == ["The results of the other 7 groups are in the table below."]
+
+
+def test_the_page_says_what_is_compared_after_its_first_figure(tmp_path):
+    some = [measurement("tiny-0", name, 0.1, sigma=None) for name in ("reloc", "reloc[k=8]", "mine.py:f", "anneal")]
+    page = write_page(some, tmp_path / "report.html", command="", facts={}, warnings=[], families=["tiny"])
+    text = page.read_text(encoding="utf-8")
+    assert text.index('id="figure-1"') < text.index("What is compared</h2>") < text.index('id="figure-2"')
+    assert "it clusters the servers" in text
+    assert "Here with: default settings; k=8." in text
+    assert "<strong>mine.py:f</strong> (<code>mine.py:f</code>): a method that does not belong to this project." in text
+    assert "Family <code>tiny</code>: enumerable" in text
+
+
+def test_too_few_samples_for_a_test_are_stated(tmp_path):
+    some = [measurement(f"i{number}", name, 0.1) for number in range(3) for name in ("otos", "nearest")]
+    text = write_page(some, tmp_path / "report.html", command="", facts={}, warnings=[]).read_text(encoding="utf-8")
+    assert "Too few independent samples for a test: <code>paper</code> (n = 3); it needs 5." in text
+    assert "too few (n = 3)" in text
+    enough = [measurement(f"i{n}", name, v * n) for n in range(1, 7) for name, v in (("otos", 0.1), ("nearest", 0.2))]
+    text = write_page(enough, tmp_path / "report.html", command="", facts={}, warnings=[]).read_text(encoding="utf-8")
+    assert "1 of 1 tests are significant" in text
+    assert "for the only test of this page" in text
+    assert "-35.0" in text  # percentage points
 
 
 @pytest.mark.slow
@@ -54,8 +86,9 @@ def test_the_page_is_complete_in_a_browser(measurements, tmp_path):
         assert chromium.errors == []
         assert chromium.texts(".warning")[-2:] == ["A run contradicts a proof: a <b>.", "1 runs have no homes."]
         assert chromium.texts("h2") == [
-            "Regime by regime",
             "Excess against σ, paper",
+            "What is compared",
+            "Regime by regime",
             "Distribution of the excess",
             "Excess against time",
             "Every run",

@@ -48,7 +48,7 @@ def test_the_data_states_the_reference_of_each_run(folder):
     rows = table.to_pylist()
     assert len(rows) == 2 * 2 * 2
     for row in rows:
-        assert row["format"] == "relocbench-excess/1"
+        assert row["format"] == "relocbench-excess/2"
         assert row["excess"] == pytest.approx(max(0.0, row["objective"] / row["reference"] - 1))
         known = row["instance"] == "small-overloaded-m39-l9-0"
         assert row["reference_kind"] == ("certified bound" if known else "proven optimum")
@@ -138,3 +138,27 @@ def test_wrong_use_gives_one_line(monkeypatch, capsys, tmp_path, arguments, mess
     error = capsys.readouterr().err
     assert message in error
     assert len(error.splitlines()) == 1
+
+
+def test_a_study_renews_the_index_above_it_and_makes_none(monkeypatch, tmp_path):
+    arguments = ("study", "library:tiny-loose-plain-0", "--method", "nearest", "--seed", "0", "--out")
+    assert run(monkeypatch, *arguments, tmp_path / "first") == 0
+    assert not (tmp_path / "index.html").exists()
+    assert run(monkeypatch, "index", tmp_path) == 0
+    assert run(monkeypatch, *arguments, tmp_path / "second") == 0
+    assert "second/report.html" in (tmp_path / "index.html").read_text(encoding="utf-8")
+
+
+def test_groups_reach_the_table_the_data_and_the_json(monkeypatch, capsys, tmp_path):
+    arguments = ("study", "library:tiny-loose-*", "--method", "nearest,reloc", "--seed", "0", "--out", tmp_path)
+    assert run(monkeypatch, *arguments, "--group-by", "regime", "--json") == 0
+    answer = json.loads(capsys.readouterr().out)
+    assert [(one["group"], one["instances"], one["blocks"]) for one in answer["summary"]] == [
+        ("regime=loose", 5, 5)
+    ] * 2
+    assert {one["group"] for one in answer["time_to_target"]} == {"regime=loose"}
+    [compared] = answer["comparisons"]
+    assert (compared["paired"]["blocks"], compared["tests"]) == (5, 1)
+    assert {row["group"] for row in pq.read_table(tmp_path / "excess.parquet").to_pylist()} == {"regime=loose"}
+    assert run(monkeypatch, *arguments, "--group-by", "nothing") == 2
+    assert "--group-by: expected family, name, folder" in capsys.readouterr().err

@@ -12,7 +12,7 @@ from relocbench.instances.errors import InputError
 from relocbench.instances.evaluation import evaluate
 from relocbench.instances.generators.families import FAMILIES
 from relocbench.instances.nearest_server import nearest_server
-from relocbench.runs.external_methods import _arguments
+from relocbench.runs.external_function import checked_description
 from relocbench.runs.isolation import process_tree, supervisor, worker_process
 from relocbench.runs.isolation.cgroup import create_group, end_group
 from relocbench.runs.isolation.messages import RunRecord
@@ -275,7 +275,7 @@ def test_a_wrong_limit_on_importing_is_reported_in_one_line(mine, monkeypatch):
 def test_a_description_of_arguments_that_is_no_description_is_refused():
     for described in ([["a", 5, None]], [["a", ["x"], None]], [["a b", "int", 0]], [1], [["a", {"any of": 1}, 0]]):
         with pytest.raises(InputError, match="invalid description"):
-            _arguments(described)
+            checked_description({"arguments": described, "proves": "nothing", "code": "", "files": {}})
 
 
 def test_a_method_may_delete_its_log(tmp_path):
