@@ -27,7 +27,7 @@ MOST_NUMBERED = 60
 LINKS = "links"
 
 
-def draw_map(assignment: Assignment, *, height: int = 640) -> go.Figure:
+def draw_map(assignment: Assignment, *, height: int = 640, loads: bool = False) -> go.Figure:
     """Draw the map of an assignment.
 
     Parameters
@@ -36,6 +36,8 @@ def draw_map(assignment: Assignment, *, height: int = 640) -> go.Figure:
         The assignment.
     height
         The height in pixels.
+    loads
+        Whether bars below the map show the loads of the servers.
 
     Returns
     -------
@@ -46,7 +48,6 @@ def draw_map(assignment: Assignment, *, height: int = 640) -> go.Figure:
     instance = assignment.instance
     plot = figure(x="km", y="km", height=height, xaxis_constrain="domain", yaxis_constrain="domain")
     plot.update_layout(yaxis_scaleanchor="x", yaxis_scaleratio=1, hoverdistance=12)
-    plot.update_layout(yaxis_domain=[BARS + LABELS, 1.0], xaxis_title_standoff=2)
     drawn = drawn_clients(assignment)
     colours = server_colours(instance)
     _home_lines(plot, assignment, drawn, colours)
@@ -58,7 +59,8 @@ def draw_map(assignment: Assignment, *, height: int = 640) -> go.Figure:
     )
     _clients(plot, assignment, drawn, colours)
     _servers(plot, assignment, colours)
-    _bars(plot, assignment)
+    if loads:
+        _bars(plot, assignment)
     if len(drawn) == instance.n_clients:
         plot.update_layout(meta=_links(assignment, links))
     return plot
@@ -138,7 +140,13 @@ def _servers(plot: go.Figure, assignment: Assignment, colours: list[str]) -> Non
     instance, cost = assignment.instance, assignment.cost
     homed = np.bincount(assignment.home, minlength=instance.n_servers)
     numbers = range(instance.n_servers)
-    texts = [f"server {server}: home of {homed[server]} clients, θ = {cost.theta[server]:.3g}" for server in numbers]
+    storage = _loads(cost.storage_load, instance.storage_capacity)
+    compute = _loads(cost.compute_load, instance.compute_capacity)
+    texts = [
+        f"server {server}: home of {homed[server]} clients, θ = {cost.theta[server]:.3g}\n"
+        f"storage {storage[server]}\ncompute {compute[server]}"
+        for server in numbers
+    ]
     columns = {"server": list(numbers), "clients": homed.tolist(), "theta": cost.theta.tolist()}
     numbered = instance.n_servers <= MOST_NUMBERED
     plot.add_trace(
@@ -183,10 +191,8 @@ def _bars(plot: go.Figure, assignment: Assignment) -> None:
     longest = 1.0
     for name, colour, load, capacity in loads:
         share = use(load, capacity)
-        hover = [
-            f"server {server}, {name}: {one:.6g} of {most:.6g} ({part:.0%})"
-            for server, one, most, part in zip(servers, load, capacity, share, strict=True)
-        ]
+        texts = zip(servers, _loads(load, capacity), strict=True)
+        hover = [f"server {server}, {name}: {text}" for server, text in texts]
         height = np.minimum(share, LONGEST_BAR)
         longest = max(longest, float(height.max()))
         bars = {"marker": {"color": colour}, "xaxis": "x2", "yaxis": "y2"} | points(hover, y=share.tolist())
@@ -195,6 +201,8 @@ def _bars(plot: go.Figure, assignment: Assignment) -> None:
     limit = {"x": [servers[0], servers[-1]], "y": [1.0, 1.0], "xaxis": "x2", "yaxis": "y2", "hoverinfo": "skip"}
     plot.add_trace(go.Scatter(mode="lines", name="capacity", line=line, **limit))
     plot.update_layout(
+        xaxis_title_standoff=2,
+        yaxis_domain=[BARS + LABELS, 1.0],
         barmode="group",
         bargap=0.25,
         xaxis2={
@@ -206,6 +214,7 @@ def _bars(plot: go.Figure, assignment: Assignment) -> None:
         },
         yaxis2={
             "automargin": True,
+            "zeroline": False,
             "anchor": "x2",
             "domain": [0.0, BARS],
             "range": [0.0, 1.06 * longest],
@@ -214,6 +223,11 @@ def _bars(plot: go.Figure, assignment: Assignment) -> None:
             "title": {"text": "use"},
         },
     )
+
+
+def _loads(load: FloatArray, capacity: FloatArray) -> list[str]:
+    shares = zip(load, capacity, use(load, capacity), strict=True)
+    return [f"{one:.6g} of {most:.6g} ({share:.0%})" for one, most, share in shares]
 
 
 def _links(assignment: Assignment, trace: int) -> dict[str, Any]:

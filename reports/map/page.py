@@ -44,7 +44,9 @@ def page_of(instance: Instance, assignments: Sequence[Assignment], known: KnownB
     title = instance.name or f"Instance {instance.hash[:12]}"
     page = Page(title, _lead(instance, assignments, known), kind=KIND)
     page.describe(instances=1, methods=[one.label for one in assignments])
-    page.panels([(_heading(one), draw_map(one)) for one in assignments], _caption(instance), least=LEAST_WIDTH)
+    page.panels(
+        [(_heading(one), draw_map(one, loads=True)) for one in assignments], _caption(instance), least=LEAST_WIDTH
+    )
     page.table(_table(assignments, known))
     page.script(SCRIPT.read_text(encoding="utf-8"))
     page.provenance(command, {"instance": instance.hash})

@@ -14,7 +14,7 @@ from relocbench.reports.pages.page import plotly_script
 
 # The size of one map in pixels.
 WIDTH = 640
-HEIGHT = 700
+HEIGHT = 820
 PAGE = """<!doctype html><html><head><meta charset="utf-8"><style>
 body {{ margin: 0; background: #ffffff; width: {width}px; }}
 body {{ display: grid; grid-template-columns: repeat({columns}, {map_width}px); }}
@@ -66,7 +66,7 @@ def write_picture(assignments: Sequence[Assignment], path: Path) -> Path:
 
 def _map(assignment: Assignment) -> str:
     """Return one map as JSON, with a title."""
-    plot = draw_map(assignment, height=HEIGHT)
+    plot = draw_map(assignment, height=HEIGHT, loads=True)
     title = f"<b>{Markup.escape(assignment.label)}</b>: Y = {assignment.cost.y:.4f} ms"
     plot.update_layout(
         width=WIDTH,

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 Shown = npt.ArrayLike | Result | Certified | Solution | Path | MethodLike
 
 # The height in pixels of one map, of two side by side, and of more.
-HEIGHTS = (680, 580, 500)
+HEIGHTS = (760, 640, 540)
 # The space between two maps, as a share of the width.
 SPACE = 0.07
 
@@ -106,7 +106,7 @@ def _side_by_side(assignments: list[Assignment]) -> "go.Figure":
     titles: list[dict[str, Any]] = []
     width = (1 - SPACE * (len(assignments) - 1)) / len(assignments)
     for number, assignment in enumerate(assignments):
-        single = draw_map(assignment, height=height).to_plotly_json()
+        single = draw_map(assignment, height=height, loads=True).to_plotly_json()
         axes = [name for name in single["layout"] if name.startswith(("xaxis", "yaxis"))]
         column = _Column(number * len(axes) // 2, number * (width + SPACE), width)
         # One legend for all maps: a click on a name hides the traces of that name in each of them. The links of a

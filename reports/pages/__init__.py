@@ -47,7 +47,10 @@ What a page can hold
 - ``page.figure(plot, caption)`` adds a plotly figure. Make the figure with :func:`reports.pages.figures.figure`; the
   page sets the colours of axes and text for light, dark and print. The colour of a method always comes from
   :func:`reports.pages.method_style.colour_of`.
-- ``page.panels([(title, plot), ...], caption, legend)`` places plots side by side with one legend.
+- ``page.panels([(title, plot), ...], caption)`` places plots side by side with one legend.
+- Every figure gets a legend of buttons that hide a method in all figures of the page, a switch for each axis that spans
+  more than a decade, and a button that downloads its data as CSV. :mod:`reports.pages.figures` says how a figure can
+  add to the data, and has axes for counts, for shares and for logarithms with a label for 0.
 - ``figures.points(hover, command)`` gives each point of a trace a hover text and the command that reproduces it. A
   click on the point shows the command below the plot, with a button that copies it.
 - ``page.html`` and ``page.script`` add HTML and JavaScript that the report provides.
@@ -56,4 +59,5 @@ What a page can hold
 - ``page.write`` writes the file completely or not at all. It needs the extra ``reports`` (plotly, jinja2).
 
 ``tests/reports/browser.py`` opens a page in Chromium and checks console errors, plots, clicks and screenshots.
+``assert_readable`` checks that no text of a page is cut off, at the widths of a screen and of a phone.
 """

@@ -54,7 +54,24 @@ TERMS = (
     Term(
         "RELOC",
         "The paper's heuristic: it clusters the servers, places related clients together, then moves clients away from "
-        "overloaded servers (`reloc`). `K` is its number of clusters.",
+        "overloaded servers (`reloc`).",
+    ),
+    Term(
+        "K",
+        "The number of clusters of RELOC; `k=auto` chooses it. With as many clusters as servers, RELOC is the same as "
+        "NS.",
+    ),
+    Term(
+        "annealing",
+        "Simulated annealing, a method of this project (`anneal`): it proposes random moves of clients, and `moves` is "
+        "the number of proposals.",
+    ),
+    Term("σ", "The spread of the members of a topic around the centre of the topic, in km (`sigma`)."),
+    Term("p", "The size of a topic's spool per member (`spool_per_member`): large spools need more storage."),
+    Term(
+        "family",
+        "A recipe for instances. `paper` has the size of the paper's evaluation: 64 topics, about 390 clients, 16 "
+        "servers. `small` and `tiny` are small enough for exact methods and have three regimes of capacities.",
     ),
     Term("loose", "A regime of capacities: no assignment overloads a server."),
     Term("scarce", "A regime: the nearest servers are overloaded, but some assignment overloads no server."),

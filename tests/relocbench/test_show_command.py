@@ -40,7 +40,7 @@ def test_the_picture_has_the_size_of_its_maps(run, tmp_path):
     best, nearest = answer["shown"]
     assert best["excess"] == pytest.approx(0.0, abs=1e-6)
     assert nearest["excess"] == pytest.approx(nearest["objective"] / answer["bound"] - 1)
-    assert struct.unpack(">II", picture.read_bytes()[16:24]) == (2 * 2 * 640, 2 * 700)
+    assert struct.unpack(">II", picture.read_bytes()[16:24]) == (2 * 2 * 640, 2 * 820)
     assert len(picture.read_bytes()) > 30_000
 
 

@@ -51,7 +51,7 @@ def test_the_colours_of_near_servers_differ_most():
 def test_bars_show_the_share_of_each_capacity(assignment):
     instance, cost = assignment.instance, assignment.cost
     shares = use(cost.storage_load, instance.storage_capacity)
-    bars = trace(draw_map(assignment), "storage in use")
+    bars = trace(draw_map(assignment, loads=True), "storage in use")
     assert list(bars.meta["y"]) == pytest.approx(shares)
     assert list(bars.y) == pytest.approx(np.minimum(shares, maps.LONGEST_BAR))
     assert shares.max() > 1
@@ -59,7 +59,7 @@ def test_bars_show_the_share_of_each_capacity(assignment):
 
 def test_a_load_without_capacity_is_infinite_and_still_drawn(assignment):
     bare = dataclasses.replace(assignment.instance, storage_capacity=np.zeros(assignment.instance.n_servers))
-    plot = draw_map(Assignment(bare, "nearest", assignment.home))
+    plot = draw_map(Assignment(bare, "nearest", assignment.home), loads=True)
     assert use(np.array([0.0, 1.0, 2.0]), np.array([0.0, 0.0, 4.0])).tolist() == [0.0, np.inf, 0.5]
     assert "(inf%)" in "".join(data[0] for data in trace(plot, "storage in use").customdata)
     assert all(value is None or np.isfinite(value) for one in plot.data for value in one.y)
