@@ -23,10 +23,10 @@ from relocbench.instances.checks import (
     scalar,
     text,
 )
-from relocbench.instances.errors import InputError, shown
+from relocbench.instances.errors import InputError, plural, shown
 from relocbench.instances.instance_tables import instance_fields
 from relocbench.instances.kernels.ragged import FloatArray, IntArray, OffsetArray, Ragged, frozen, offsets
-from relocbench.instances.notebook_card import card, counted
+from relocbench.instances.notebook_card import card
 
 Index = int | npt.NDArray[np.integer[Any]]
 
@@ -152,7 +152,8 @@ class Instance:
 
         Examples
         --------
-        >>> Instance.of(
+        >>> import relocbench
+        >>> relocbench.Instance.of(
         ...     servers=[(0, 0), (10, 0)],
         ...     clients=[{"id": "ann", "x": 1, "y": 0}, {"id": "bob", "x": 9, "y": 1}],
         ...     topics={"news": ["ann", "bob"]},
@@ -160,7 +161,7 @@ class Instance:
         ...     compute=20,
         ...     name="pair",
         ... )
-        <Instance pair: 2 clients, 2 servers, 1 topics>
+        <Instance pair: 2 clients, 2 servers, 1 topic>
         """
         fields_of_tables = instance_fields(servers, clients, topics, storage, compute, spool_per_member, parameters)
         return cls(
@@ -222,7 +223,7 @@ class Instance:
 
     def __repr__(self) -> str:
         sizes = ((self.n_clients, "client"), (self.n_servers, "server"), (self.n_topics, "topic"))
-        return f"<Instance {self.name or self.hash[:12]}: {', '.join(counted(*size) for size in sizes)}>"
+        return f"<Instance {self.name or self.hash[:12]}: {', '.join(plural(*size) for size in sizes)}>"
 
     def _repr_html_(self) -> str:
         explicit = self.client_server_delay is not None or self.server_server_delay is not None

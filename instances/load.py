@@ -85,6 +85,13 @@ def with_load(instance: Instance, load: float) -> Instance:
     ------
     InputError
         If the load is not a number above 0, or the instance has no demand or no capacity to scale.
+
+    Examples
+    --------
+    >>> import relocbench
+    >>> instance = relocbench.generate("tiny", regime="scarce", shape="plain")
+    >>> relocbench.with_load(instance, 1.1).parameters["load"]
+    1.1
     """
     if isinstance(load, bool) or not isinstance(load, int | float | np.number) or not 0 < load < np.inf:
         raise InputError("load", f"expected a number above 0, got {shown(load)}")

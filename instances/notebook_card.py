@@ -79,24 +79,6 @@ def percent(share: float | None) -> str | None:
     return "0%" if share < 1e-6 else f"{share:.0%}" if share >= 1 else f"{100 * share:.3g}%"
 
 
-def counted(number: int, noun: str) -> str:
-    """Return a number with its noun.
-
-    Parameters
-    ----------
-    number
-        The number.
-    noun
-        The noun in the singular, whose plural ends in ``s``.
-
-    Returns
-    -------
-    str
-        A text such as ``1 run`` or ``3 runs``.
-    """
-    return f"{number} {noun}{'' if number == 1 else 's'}"
-
-
 def _cell(tag: str, value: object, *, right: bool = False) -> str:
     style = f"{_CELL};text-align:{'right' if right else 'left'}" + (f";{_HEADING}" if tag == "th" else "")
     return f'<{tag} style="{style}">{escape(ABSENT if value is None else str(value))}</{tag}>'

@@ -4,8 +4,9 @@ import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
+from relocbench.instances.errors import plural
 from relocbench.instances.kernels.ragged import IntArray
-from relocbench.instances.notebook_card import card, counted
+from relocbench.instances.notebook_card import card
 
 # A function that a method calls with (seconds, incumbent, bound) to report its progress.
 Progress = Callable[[float, float, float], None]
@@ -48,7 +49,7 @@ class Solution:
 
     def __repr__(self) -> str:
         bound = f", bound {self.bound:.8g}" if math.isfinite(self.bound) else ""
-        return f"<Solution {counted(len(self.home), 'home')}: {self.status}{bound}>"
+        return f"<Solution {plural(len(self.home), 'home')}: {self.status}{bound}>"
 
     def _repr_html_(self) -> str:
         facts = {name: f"{value:g}" for name, value in self.facts.items()}

@@ -30,12 +30,12 @@ from relocbench.formulations.certificates.region import root_region
 from relocbench.formulations.certificates.verification import Verdict, rounded_down, verify
 from relocbench.formulations.local_search import descend
 from relocbench.heuristics.anneal import ROUND_PER_CLIENT, anneal_among
-from relocbench.instances.errors import InputError
+from relocbench.instances.errors import InputError, plural
 from relocbench.instances.evaluation import checked_home, evaluate
 from relocbench.instances.instance import Instance
 from relocbench.instances.kernels.ragged import FloatArray, IntArray
 from relocbench.instances.nearest_server import nearest_server
-from relocbench.instances.notebook_card import card, counted, percent
+from relocbench.instances.notebook_card import card, percent
 from relocbench.instances.solution import Progress, Solution, report
 from relocbench.runs.certify_params import PARAMS
 from relocbench.runs.isolation.import_guard import refuse_during_import
@@ -196,7 +196,7 @@ class Certified:
             "bound": f"{self.bound:.8g}",
             "gap": percent(self.gap),
             "homes": len(self.home),
-            "proof": counted(self.verdict.steps, "step"),
+            "proof": plural(self.verdict.steps, "step"),
             "seconds": f"{self.solution.trace[-1][0]:.3g}" if self.solution.trace else None,
         }
         return card("Certified homes", values)

@@ -32,8 +32,9 @@ def read(path: str | Path) -> Instance:
 
     Examples
     --------
-    >>> read("library:paper-s10-3")
-    <Instance paper-s10-3: 394 clients, 16 servers, 64 topics>
+    >>> import relocbench
+    >>> relocbench.read("library:paper-s10-3")
+    <Instance paper-s10-3: 380 clients, 16 servers, 64 topics>
     """
     return read_instance(path)
 
@@ -54,6 +55,15 @@ def write(value: Instance | Result | Certified | Certificate, path: str | Path) 
     ------
     InputError
         If the value is something else, the name has another ending, or the file cannot be written.
+
+    Examples
+    --------
+    >>> import relocbench
+    >>> instance = relocbench.generate("tiny", regime="scarce", shape="plain")
+    >>> relocbench.write(instance, "inst.json")
+    >>> relocbench.write(relocbench.solve(instance, "nearest"), "sol.json")
+    >>> relocbench.read("inst.json").hash == instance.hash
+    True
     """
     if isinstance(value, Instance):
         write_instance(value, path)

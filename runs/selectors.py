@@ -22,7 +22,7 @@ import numpy.typing as npt
 
 from relocbench.instances.errors import InputError, did_you_mean, one_of, shown
 from relocbench.instances.settings import setting
-from relocbench.runs.external_methods import method_at, method_of_function, registered_method
+from relocbench.runs.external_methods import method_at, method_of_function, registered_method, registered_names
 from relocbench.runs.methods import METHODS, Method, Selector
 from relocbench.runs.start_homes import HOMES_ENDINGS, StartHomes
 
@@ -60,7 +60,7 @@ def parse_selector(text: str) -> Selector:
     name, settings = match.groups()
     method = METHODS.get(name) or registered_method(name)
     if method is None:
-        raise InputError("method", one_of(METHODS, name))
+        raise InputError("method", one_of([*METHODS, *registered_names()], name))
     return _with_settings(method, settings or "")
 
 

@@ -129,7 +129,7 @@ def test_a_false_proof_of_the_user_is_found_by_bench(folder, command, instance, 
     assert code == 1, err
     assert "allocation.exact:hasty claims" in out
     with browser(tmp_path) as tab:
-        tab.assert_readable(folder / "results" / "bench" / "report.html")
+        tab.assert_readable(folder / "results" / "bench" / "report" / "report.html")
 
 
 @pytest.mark.slow

@@ -254,15 +254,6 @@ def write_certificate(certificate: Certificate, path: str | Path) -> None:
     ------
     InputError
         If the name is not that of a certificate file.
-
-    Examples
-    --------
-    >>> import relocbench
-    >>> instance = relocbench.generate("tiny", regime="scarce", shape="plain")
-    >>> certified = relocbench.certify(instance, time_limit=60)
-    >>> relocbench.write_certificate(certified.certificate, "cert.json")
-    >>> relocbench.verify(instance, "cert.json").proved
-    True
     """
     check_certificate_path(path)
     head = {

@@ -31,9 +31,9 @@ from relocbench.formulations.certificates.integer_problem import (
     server_delay,
 )
 from relocbench.formulations.certificates.region import Region, root_region, split_region
-from relocbench.instances.errors import InputError, shown
+from relocbench.instances.errors import InputError, plural, shown
 from relocbench.instances.instance import Instance
-from relocbench.instances.notebook_card import card, counted, percent
+from relocbench.instances.notebook_card import card, percent
 
 # A bound proves optimality if the gap is at most this.
 TOLERANCE = Fraction(1, 10**6)
@@ -81,7 +81,7 @@ class Verdict:
             return f"<Verdict not proved: {self.reason}>"
         objective, bound = float(self.objective or 0), float(self.bound or 0)
         numbers = f"ΣD {objective:.8g}, bound {bound:.8g}, gap {percent(self.stated_gap)}"
-        return f"<Verdict proved, {self.status}: {numbers}, {counted(self.steps, 'step')}>"
+        return f"<Verdict proved, {self.status}: {numbers}, {plural(self.steps, 'step')}>"
 
     def _repr_html_(self) -> str:
         values = {

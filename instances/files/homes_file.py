@@ -35,7 +35,7 @@ _ENDINGS = ("", "_id", "_index")
 
 
 def read_homes(path: str | Path, instance: Instance) -> IntArray:
-    """Read the homes of the clients of an instance from a file.
+    r"""Read the homes of the clients of an instance from a file.
 
     Parameters
     ----------
@@ -53,6 +53,15 @@ def read_homes(path: str | Path, instance: Instance) -> IntArray:
     ------
     InputError
         If the file cannot be read, does not contain homes for this instance, or states the hash of another instance.
+
+    Examples
+    --------
+    >>> import relocbench
+    >>> from pathlib import Path
+    >>> instance = relocbench.generate("tiny", regime="scarce", shape="plain")
+    >>> _ = Path("homes.csv").write_text("client,home\n0,1\n1,1\n2,0\n3,2\n")
+    >>> relocbench.read_homes("homes.csv", instance).tolist()
+    [1, 1, 0, 2]
     """
     return read_solution(path, instance).home
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from relocbench.instances.errors import plural
 from relocbench.instances.gap import excess
-from relocbench.instances.notebook_card import card, counted
+from relocbench.instances.notebook_card import card
 from relocbench.reports.gate.comparison import Finding, Rule
 from relocbench.reports.gate.measurement import FailedRun
 from relocbench.runs.sweep import EarlyStop
@@ -185,15 +185,15 @@ class Verdict:
 
     def __repr__(self) -> str:
         methods = ", ".join(subject.method for subject in self.subjects)
-        failed = f", {counted(len(self.failed), 'failed run')}" if self.failed else ""
+        failed = f", {plural(len(self.failed), 'failed run')}" if self.failed else ""
         worse = sum(finding.worse for finding in self.findings)
-        found = f"worse in {counted(worse, 'test')}" if worse else "no worse"
+        found = f"worse in {plural(worse, 'test')}" if worse else "no worse"
         return f"<GateVerdict {'passed' if self.passed else 'FAILED'}: {methods}, {found}{failed}>"
 
     def _repr_html_(self) -> str:
         values = {
-            subject.method: f"against {self.baseline} ({subject.against}), {counted(subject.instances, 'instance')}, "
-            f"{counted(subject.seeds, 'seed')}"
+            subject.method: f"against {self.baseline} ({subject.against}), {plural(subject.instances, 'instance')}, "
+            f"{plural(subject.seeds, 'seed')}"
             for subject in self.subjects
         }
         if self.failed:

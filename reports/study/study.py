@@ -11,7 +11,7 @@ from relocbench.instances.errors import InputError, plural, shown
 from relocbench.instances.generators.families import FAMILIES
 from relocbench.instances.instance import Instance
 from relocbench.instances.library.library import Library
-from relocbench.instances.notebook_card import card, counted, percent
+from relocbench.instances.notebook_card import card, percent
 from relocbench.reports.pages.requirements import require
 from relocbench.reports.study.anytime import Course, courses, curves
 from relocbench.reports.study.excess import (
@@ -81,9 +81,9 @@ class Study:
     courses: list[Course] = field(default_factory=list)
 
     def __repr__(self) -> str:
-        parts = [counted(len(self.measurements), "run"), counted(self._distinct("selector"), "method")]
-        parts.append(counted(self._distinct("hash"), "instance"))
-        parts += [counted(len(self.warnings), "warning")] if self.warnings else []
+        parts = [plural(len(self.measurements), "run"), plural(self._distinct("selector"), "method")]
+        parts.append(plural(self._distinct("hash"), "instance"))
+        parts += [plural(len(self.warnings), "warning")] if self.warnings else []
         return f"<Study {', '.join(parts)}: {self.page}>"
 
     def _repr_html_(self) -> str:

@@ -1,6 +1,7 @@
 import pytest
 
-from relocbench.instances.notebook_card import MOST_ROWS, card, counted, percent
+from relocbench.instances.errors import plural
+from relocbench.instances.notebook_card import MOST_ROWS, card, percent
 
 
 def test_every_text_of_a_card_is_escaped():
@@ -34,4 +35,4 @@ def test_shares_are_shown_in_percent(share, text):
 
 
 def test_one_is_singular():
-    assert [counted(number, "run") for number in (0, 1, 2)] == ["0 runs", "1 run", "2 runs"]
+    assert [plural(number, "run") for number in (0, 1, 2)] == ["0 runs", "1 run", "2 runs"]
