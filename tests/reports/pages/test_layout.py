@@ -80,8 +80,9 @@ def benchmark_page(tmp_path_factory):
 
 
 @pytest.mark.slow
-def test_a_study_is_readable(chromium, study_page):
+def test_a_study_is_readable_and_starts_with_a_figure(chromium, study_page):
     chromium.assert_readable(study_page)
+    assert chromium.evaluate(FIRST) < 900
 
 
 @pytest.mark.slow
