@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from relocbench.formulations.incumbent import slack
 from relocbench.instances.library.library import Library
 from relocbench.reports.study.subjects import Subject
+from relocbench.runs.cross_check import LIBRARY, wrong_answers
 from relocbench.runs.methods import METHODS, Selector
 from relocbench.runs.run_store import Row
 from relocbench.runs.selectors import parse_selector
@@ -166,8 +167,8 @@ def wanted(
     ]
 
 
-def contradictions(rows: Iterable[Row], references: Mapping[str, Reference]) -> list[str]:
-    """Return the verified objectives that are below a proved bound, so that either the run or the proof is wrong.
+def contradictions(rows: Sequence[Row], references: Mapping[str, Reference]) -> list[str]:
+    """Return the verified objectives that are below a proved or claimed bound, so that one of the two is wrong.
 
     Parameters
     ----------
@@ -191,4 +192,11 @@ def contradictions(rows: Iterable[Row], references: Mapping[str, Reference]) -> 
                 f"{row.selector} (seed {row.seed}) has homes of {row.instance} that cost {row.objective!r}, "
                 f"below the {reference.kind} {reference.bound!r} by {reference.by}"
             )
+    # A bound that is no reference, such as one of a method of other people, is held to all costs as well.
+    sources = {(key, reference.by) for key, reference in references.items()}
+    found += [
+        f"{one.message} ({one.instance}, seed {one.seed})"
+        for one in wrong_answers(rows)
+        if one.methods[0] != LIBRARY and (one.hash, one.methods[0]) not in sources
+    ]
     return found

@@ -52,7 +52,7 @@ class Study:
     measurements
         One for each run.
     wrong
-        Objectives below a proved bound: one line for each contradiction.
+        Objectives below a proved or claimed bound: one line for each contradiction.
     warnings
         What a reader must know first. Contradictions come first.
     problems

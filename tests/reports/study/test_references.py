@@ -60,3 +60,10 @@ def test_homes_that_cost_less_than_a_proved_bound_are_reported():
     [line] = contradictions(rows, references)
     assert line.startswith("otos (seed 0) has homes of")
     assert "below the proven optimum 10.0 by branch-price" in line
+
+
+def test_a_claimed_bound_above_the_cost_of_other_homes_is_reported():
+    made = of_family("tiny", [7], {"regime": "loose", "shape": "plain"})[0].instance
+    rows = [row(made, "mine.py:exact", 12.0, bound=12.0, status="claimed"), row(made, "reloc", 10.0)]
+    [line] = contradictions(rows, {made.hash: Reference(BOUND, 9.0, 9.0, "bound")})
+    assert line.startswith("mine.py:exact claims the bound 12.0, but reloc has homes that cost 10.0")
