@@ -6,6 +6,7 @@ same for every assignment. Above 1, nearest homes need more than all servers tog
 """
 
 import dataclasses
+import re
 from dataclasses import dataclass
 
 import numpy as np
@@ -79,7 +80,7 @@ def with_load(instance: Instance, load: float) -> Instance:
     Returns
     -------
     Instance
-        The same problem with other capacities. Its parameters hold ``load``.
+        The same problem with other capacities. Its parameters hold ``load``, and so does its name, if it has one.
 
     Raises
     ------
@@ -102,10 +103,20 @@ def with_load(instance: Instance, load: float) -> Instance:
     factor = present / float(load)
     return dataclasses.replace(
         instance,
+        name=_name_with_load(instance.name, float(load)),
         storage_capacity=_rounded(instance.storage_capacity * factor),
         compute_capacity=_rounded(instance.compute_capacity * factor),
         parameters={**instance.parameters, "load": float(load)},
     )
+
+
+def _name_with_load(name: str, load: float) -> str:
+    """Return a name with the load before its seed, as the families write it: ``paper-s10-load-1.1-3``."""
+    part = f"load-{load:g}"
+    if not name or f"-{part}" in name:
+        return name
+    cell, dash, seed = re.sub(r"-load-[^-]+", "", name).rpartition("-")
+    return f"{cell}-{part}-{seed}" if dash and seed.isdecimal() else f"{name}-{part}"
 
 
 def _share(demand: float, capacity: float) -> float:

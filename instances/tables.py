@@ -117,8 +117,8 @@ class Table:
         for row, value in enumerate(self.columns[name]):
             try:
                 found.append(convert(value))
-            except ValueError as error:
-                problem = "is missing" if value is None or value == "" else f"expected {error}, got {shown(value)}"
+            except (ValueError, TypeError) as error:
+                problem = "is missing" if _is_missing(value) else f"expected {error}, got {shown(value)}"
                 raise InputError(self.place(row, name), problem) from None
         return found
 
@@ -354,3 +354,11 @@ def _of_rows(rows: list[Any], label: str, positions: Sequence[str]) -> Table:
         for name, value in cells.items():
             columns.setdefault(name, [None] * len(rows))[number_of_row] = value
     return Table(label, columns, len(rows))
+
+
+def _is_missing(value: object) -> bool:
+    """Return whether a cell is empty, in one of the forms in which data frames mark it."""
+    try:
+        return value is None or bool(value == "") or bool(value != value)
+    except TypeError:  # the NA of pandas has no truth value
+        return True

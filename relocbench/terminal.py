@@ -65,12 +65,15 @@ def second_interrupt_ends_at_once() -> Iterator[None]:
         signal.signal(signal.SIGINT, end)
         raise KeyboardInterrupt
 
-    before = signal.signal(signal.SIGINT, interrupt)
+    before = signal.getsignal(signal.SIGINT)
+    if before is signal.SIG_IGN:  # a command in the background of a shell ignores interrupts
+        yield
+        return
+    signal.signal(signal.SIGINT, interrupt)
     try:
         yield
     finally:
-        if signal.getsignal(signal.SIGINT) is interrupt:
-            signal.signal(signal.SIGINT, before)
+        signal.signal(signal.SIGINT, before)
 
 
 def command_line() -> str:

@@ -13,6 +13,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import partial
+from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
@@ -32,6 +33,7 @@ from relocbench.formulations.local_search import descend
 from relocbench.heuristics.anneal import ROUND_PER_CLIENT, anneal_among
 from relocbench.instances.errors import InputError, plural
 from relocbench.instances.evaluation import checked_home, evaluate
+from relocbench.instances.files.homes_file import read_homes
 from relocbench.instances.instance import Instance
 from relocbench.instances.kernels.ragged import FloatArray, IntArray
 from relocbench.instances.nearest_server import nearest_server
@@ -39,7 +41,7 @@ from relocbench.instances.notebook_card import card, percent
 from relocbench.instances.solution import Progress, Solution, report
 from relocbench.runs.certify_params import PARAMS
 from relocbench.runs.isolation.import_guard import refuse_during_import
-from relocbench.runs.solve import warm_up
+from relocbench.runs.solve import Result, warm_up
 
 
 class _Incumbent:
@@ -256,7 +258,7 @@ def certify(
     *,
     seed: int = 0,
     time_limit: float = 60.0,
-    start: npt.ArrayLike | None = None,
+    start: npt.ArrayLike | Path | Result | None = None,
     on_progress: Progress | None = None,
 ) -> Certified:
     """Find good homes, prove a lower bound, and verify the proof.
@@ -272,7 +274,7 @@ def certify(
         few for a first bound and its proof, it takes longer. An interrupt (Ctrl-C) ends the search early; the current
         homes and bound are certified.
     start
-        Homes to start from; by default the nearest servers.
+        Homes to start from: one server per client, a file of homes, or a result; by default the nearest servers.
     on_progress
         Called with (seconds, incumbent, bound).
 
@@ -296,6 +298,10 @@ def certify(
     refuse_during_import("relocbench.certify")
     check_size(instance)
     warm_up("bound")
+    if isinstance(start, str | Path):
+        start = read_homes(start, instance)
+    elif isinstance(start, Result):
+        start = start.home
     return _certify(instance, start, seed, time_limit, on_progress)
 
 

@@ -409,8 +409,11 @@ def _annotated_arguments(function: Callable[..., Any]) -> dict[str, inspect.Para
     """Return the named arguments of a function; one without a usable annotation gets the type of its default."""
     try:
         signature = inspect.signature(function, eval_str=True)
-    except (NameError, SyntaxError):  # an annotation that cannot be evaluated
-        signature = inspect.signature(function)
+    except Exception:  # an annotation that cannot be evaluated can raise anything
+        try:
+            signature = inspect.signature(function)
+        except (TypeError, ValueError) as error:  # a function of C
+            raise InputError("method", f"expected {FORM}, got a function without a signature") from error
     try:
         progress = {"on_progress": None} if _requires_progress(function) else {}
         signature.bind(None, seed=0, time_limit=1.0, **progress)

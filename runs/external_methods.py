@@ -8,6 +8,7 @@ process, such as one in a cell of a notebook, is sent to the worker process by v
 import dataclasses
 import importlib.metadata
 import inspect
+import operator
 import sys
 import tempfile
 from collections.abc import Callable, Mapping
@@ -179,8 +180,7 @@ def method_of_function(function: Callable[..., Any]) -> Method:
     name = f"{_short(path, path.name) if path is not None else 'notebook'}:{short}"
     try:
         about = description_of(function)
-        at_top_level = definition is function and "<" not in qualified
-        if path is not None and at_top_level and module != "__main__" and is_importable(module):
+        if path is not None and module != "__main__" and is_importable(module) and _is_at(function, module, qualified):
             where, pickled = f"{module}:{qualified}", b""
             code = code_at(where)
         else:
@@ -230,6 +230,14 @@ def _short(path: Path, otherwise: str) -> str:
     """Return a path relative to the current folder, if it lies below it."""
     folder = Path.cwd()
     return path.relative_to(folder).as_posix() if path.is_relative_to(folder) else otherwise
+
+
+def _is_at(function: Callable[..., Any], module: str, name: str) -> bool:
+    """Return whether a module has a function under a name, and not what it was before a decorator wrapped it."""
+    try:
+        return operator.attrgetter(name)(sys.modules[module]) is function
+    except (AttributeError, KeyError):
+        return False
 
 
 def _source_file(definition: Callable[..., Any]) -> Path | None:

@@ -10,13 +10,14 @@ a function given by value       its name, and a hash of what it does and of all 
 ==============================  ==========================================================================
 """
 
+import dis
 import functools
 import hashlib
 import importlib.metadata
 import importlib.util
 import json
 import types
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -94,35 +95,48 @@ def function_code(function: Callable[..., Any], name: str) -> str:
 
 
 def _parts(value: Any, seen: set[int]) -> Iterator[bytes]:
-    """Yield what determines a function: its instructions, and the same for everything that it uses."""
+    """Yield what determines a value: for a function its instructions, and the same for everything that it uses.
+
+    Nothing may depend on the process: neither the order of sets, nor addresses, nor files and lines, which differ when
+    a cell is executed again.
+    """
+    if value is None or isinstance(value, str | bytes | int | float | complex):
+        yield repr(value).encode()
+        return
     if id(value) in seen:
         yield b"again"
         return
+    seen.add(id(value))
+    yield type(value).__qualname__.encode()
     if isinstance(value, types.FunctionType):
-        seen.add(id(value))
-        yield from _parts(value.__code__, seen)
-        yield from _parts((value.__defaults__, value.__kwdefaults__), seen)
-        cells = dict(zip(value.__code__.co_freevars, value.__closure__ or (), strict=True))
-        for name, cell in sorted(cells.items()):
-            yield name.encode()
-            yield from _parts(cell.cell_contents, seen)
-        for name in sorted(set(_global_names(value.__code__))):
-            if name in value.__globals__:
-                yield name.encode()
-                yield from _parts(value.__globals__[name], seen)
+        yield from _parts([value.__code__, value.__defaults__, value.__kwdefaults__], seen)
+        cells = zip(value.__code__.co_freevars, value.__closure__ or (), strict=True)
+        yield from _parts({name: cell.cell_contents for name, cell in cells}, seen)
+        names = sorted(set(_global_names(value.__code__)) & value.__globals__.keys())
+        yield from _parts({name: value.__globals__[name] for name in names}, seen)
     elif isinstance(value, types.CodeType):
-        # Not the whole object: it contains the file and the lines, which differ when a cell is executed again.
-        yield value.co_code + repr((value.co_names, value.co_varnames, value.co_argcount)).encode()
-        for constant in value.co_consts:
-            yield from _parts(constant, seen)
+        yield value.co_code
+        yield from _parts([value.co_names, value.co_varnames, value.co_argcount, value.co_consts], seen)
     elif isinstance(value, types.ModuleType):
-        yield f"module {value.__name__}".encode()
+        yield value.__name__.encode()
+    elif isinstance(value, type):
+        yield f"{value.__module__}.{value.__qualname__}".encode()
+        if value.__module__ == "__main__":
+            members = {name: part for name, part in vars(value).items() if not name.startswith("__")}
+            yield from _parts(members, seen)
     elif isinstance(value, tuple | list):
-        yield f"{type(value).__name__} {len(value)}".encode()
         for item in value:
             yield from _parts(item, seen)
-    elif value is None or isinstance(value, str | bytes | int | float | complex):
-        yield repr(value).encode()
+    elif isinstance(value, set | frozenset):
+        yield from sorted(b"|".join(_parts(item, set(seen))) for item in value)
+    elif isinstance(value, Mapping):
+        for name, item in value.items():
+            yield from _parts(name, seen)
+            yield from _parts(item, seen)
+    elif type(value).__module__ == "__main__":
+        yield from _parts([type(value), getattr(value, "__dict__", None)], seen)
+    elif isinstance(value, types.MethodType):
+        yield from _parts([value.__func__, value.__self__], seen)
     else:
         import cloudpickle
 
@@ -130,16 +144,24 @@ def _parts(value: Any, seen: set[int]) -> Iterator[bytes]:
 
 
 def _global_names(code: types.CodeType) -> Iterator[str]:
-    yield from code.co_names
+    """Yield the global variables that instructions read; ``co_names`` also contains the names of attributes."""
+    for step in dis.get_instructions(code):
+        if step.opname in ("LOAD_GLOBAL", "LOAD_NAME"):
+            yield str(step.argval)
     for constant in code.co_consts:
         if isinstance(constant, types.CodeType):
             yield from _global_names(constant)
 
 
+@functools.cache
+def _distributions() -> Mapping[str, list[str]]:
+    return importlib.metadata.packages_distributions()
+
+
 def _installed_distribution(file: Path, module: str) -> str | None:
     """Return name and version of the distribution that has a file; None if there is none, or it is editable."""
     package = module.partition(".")[0]
-    for name in importlib.metadata.packages_distributions().get(package, ()):
+    for name in _distributions().get(package, ()):
         distribution = importlib.metadata.distribution(name)
         origin = json.loads(distribution.read_text("direct_url.json") or "{}")
         if origin.get("dir_info", {}).get("editable"):

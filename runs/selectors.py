@@ -21,10 +21,11 @@ import numpy as np
 import numpy.typing as npt
 
 from relocbench.instances.errors import InputError, did_you_mean, one_of, shown
+from relocbench.instances.files.homes_file import HOMES_ENDINGS
 from relocbench.instances.settings import setting
 from relocbench.runs.external_methods import method_at, method_of_function, registered_method, registered_names
 from relocbench.runs.methods import METHODS, Method, Selector
-from relocbench.runs.start_homes import HOMES_ENDINGS, StartHomes
+from relocbench.runs.start_homes import StartHomes
 
 # The forms in which Python users may give a method, and homes to start from.
 MethodLike = str | Callable[..., Any] | Selector
@@ -59,6 +60,8 @@ def parse_selector(text: str) -> Selector:
         raise InputError("method", f"expected name or name[parameter=value,...], got {shown(text)}")
     name, settings = match.groups()
     method = METHODS.get(name) or registered_method(name)
+    if method is None and name.endswith(".py"):
+        raise InputError("method", f"expected {name}:function, the name of a function in the file is missing")
     if method is None:
         raise InputError("method", one_of([*METHODS, *registered_names()], name))
     return _with_settings(method, settings or "")
@@ -206,17 +209,19 @@ def _of_partial(partial: functools.partial[Any]) -> Selector:
         raise InputError(label, "a partial function may set parameters by name only")
     settings = {}
     for name, value in partial.keywords.items():
+        if name == "start" and method.takes("start"):
+            continue
         if name not in known:
             raise InputError(label, f"expected parameters among: {', '.join(known) or 'none'}; got {name!r}")
         if isinstance(value, np.generic):
             value = value.item()
         settings[name] = setting(f"{label}: {name}", known[name].annotation, value)
-    return Selector(method, settings)
+    return with_start(Selector(method, settings), partial.keywords.get("start"))
 
 
 def _parse_start(text: str) -> Selector | StartHomes:
     """Return the start that a text names: a file of homes, by its ending, or a method."""
-    return StartHomes.in_file(Path(text)) if text.endswith(HOMES_ENDINGS) else parse_selector(text)
+    return StartHomes.in_file(Path(text)) if text.lower().endswith(HOMES_ENDINGS) else parse_selector(text)
 
 
 def _with_settings(method: Method, text: str) -> Selector:

@@ -7,14 +7,11 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from relocbench.instances.errors import InputError, reason
+from relocbench.instances.errors import InputError, reason, shown
 from relocbench.instances.evaluation import checked_home
 from relocbench.instances.files.homes_file import read_homes
 from relocbench.instances.instance import Instance
 from relocbench.instances.kernels.ragged import IntArray
-
-# The endings of files that can contain homes.
-HOMES_ENDINGS = (".json", ".json.gz", ".csv", ".npy")
 
 
 @dataclass(frozen=True)
@@ -70,7 +67,7 @@ class StartHomes:
         Parameters
         ----------
         home
-            One server per client.
+            One server per client, or an object that has them as its attribute ``home``, such as a result.
 
         Returns
         -------
@@ -82,11 +79,10 @@ class StartHomes:
         InputError
             If they are not a list of whole numbers.
         """
-        array = np.asarray(home)
-        if array.ndim != 1 or array.dtype.kind not in "iuf" or not np.array_equal(array, np.floor(array)):
-            raise InputError(
-                "start", f"expected one server per client as whole numbers, got {array.dtype} {array.shape}"
-            )
+        array = np.asarray(getattr(home, "home", home))
+        whole = array.ndim == 1 and array.dtype.kind in "iuf" and bool(np.isfinite(array).all())
+        if not whole or not np.array_equal(array, np.floor(array)):
+            raise InputError("start", f"expected one server per client as whole numbers, got {shown(home)}")
         homes = tuple(map(int, array))
         return cls("given", hashlib.sha256(repr(homes).encode()).hexdigest()[:16], home=homes)
 

@@ -27,6 +27,8 @@ from relocbench.instances.kernels.ragged import IntArray
 CERTIFICATE_FORMAT = "relocbench-certificate/1"
 # The fields of a certificate. formulations/certificates defines them, which this room does not import.
 CERTIFICATE_FIELDS = ("format", "instance", "home", "claim", "bits", "delay_cap", "cloud_cap", "made", "proof")
+# The endings of files that can contain homes, in lower case.
+HOMES_ENDINGS = (".json", ".json.gz", ".csv", ".csv.gz", ".npy", ".npy.gz")
 # The largest size in bytes of a CSV or .npy file: at the start, and for each client.
 LARGEST_START = 1 << 20
 LARGEST_HOME = 1 << 10

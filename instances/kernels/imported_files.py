@@ -63,7 +63,8 @@ def _imported(module: Path, modification_time: int) -> frozenset[Path]:
     found = set()
     for package, members, modules in IMPORT.findall(module.read_text(encoding="utf-8")):
         # A member of a package may be a module of its own.
-        names = [package, *(f"{package}.{name}" for name in re.findall(r"\w+", members))] if package else []
+        prefix = package if package.endswith(".") else f"{package}."
+        names = [package, *(f"{prefix}{name}" for name in re.findall(r"\w+", members))] if package else []
         for name in names or re.findall(r"[\w.]+", modules):
             bare = name.lstrip(".")
             if levels := len(name) - len(bare):

@@ -40,6 +40,7 @@ def run(
 
     Example: relocbench convert --servers sites.csv --clients users.csv --members members.csv --load 1.1 --out inst.json
     """
+    from relocbench.instances.generators.paper_generator import PaperParameters
     from relocbench.instances.instance import Instance
     from relocbench.instances.instance_source import write_instance
     from relocbench.instances.load import with_load
@@ -47,8 +48,11 @@ def run(
 
     sites = read_table(servers)
     if load is not None:
-        storage = 640.0 if storage is None and sites.find("storage", "storage_capacity") is None else storage
-        compute = 3200.0 if compute is None and sites.find("compute", "compute_capacity") is None else compute
+        # The scale of missing capacities does not matter, only the proportion of storage to compute.
+        if storage is None and sites.find("storage", "storage_capacity") is None:
+            storage = PaperParameters.storage
+        if compute is None and sites.find("compute", "compute_capacity") is None:
+            compute = PaperParameters.compute
     instance = Instance.of(
         servers=sites,
         clients=read_table(clients),
@@ -58,7 +62,7 @@ def run(
         storage=storage,
         compute=compute,
         spool_per_member=spool_per_member,
-        name=name or out.name.partition(".")[0],
+        name=name or out.name.removesuffix(".gz").rpartition(".")[0],
         parameters={"servers": servers.name, "clients": clients.name, "members": members.name},
     )
     instance = instance if load is None else with_load(instance, load)

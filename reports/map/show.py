@@ -8,6 +8,7 @@ import numpy.typing as npt
 
 from relocbench.instances.errors import InputError
 from relocbench.instances.evaluation import checked_home
+from relocbench.instances.files.homes_file import HOMES_ENDINGS
 from relocbench.instances.instance import Instance
 from relocbench.instances.solution import Solution
 from relocbench.reports.map.assignments import Assignment, from_file, from_method, gather
@@ -72,8 +73,8 @@ def show(instance: Instance, *homes: Shown, seed: int = 0, time_limit: float = 1
 
 
 def _assignment(instance: Instance, homes: Shown, number: int, seed: int, time_limit: float) -> Assignment:
-    if isinstance(homes, Path):
-        return from_file(homes, instance)[0]
+    if isinstance(homes, Path) or (isinstance(homes, str) and homes.lower().endswith(HOMES_ENDINGS)):
+        return from_file(Path(homes), instance)[0]
     if isinstance(homes, str | Selector) or callable(homes):
         return from_method(homes, instance, seed, time_limit)
     label = f"homes {number}"

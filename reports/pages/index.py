@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import quote
 
-from relocbench.instances.errors import InputError
+from relocbench.instances.errors import InputError, plural
 from relocbench.reports.pages.method_style import name_of
 from relocbench.reports.pages.page import Page, kind_of
 from relocbench.reports.pages.tables import Cell, Column, Table, Value
@@ -83,7 +83,10 @@ def _entry(path: Path, name: Path, kind: str) -> Entry:
     with path.open("rb") as file:
         head = file.read(HEAD).decode(errors="replace")
     meta = re.search(r'<meta name="relocbench-report" content="([^"]*)">', head)
-    about = json.loads(html.unescape(meta[1])) if meta else {}
+    try:
+        about = json.loads(html.unescape(meta[1])) if meta else {}
+    except ValueError:  # a damaged page is listed by its title
+        about = {}
     title = re.search(r"<title>([^<]*)</title>", head)
     return Entry(
         path=name,
@@ -124,8 +127,8 @@ def write_index(folder: Path, command: str, path: Path | None = None) -> tuple[P
     found = reports_in(folder)
     if not found:
         raise InputError(str(folder), "expected at least one page of relocbench study, bench, paper or show")
-    reports = "1 report" if len(found) == 1 else f"{len(found)} reports"
-    page = Page(f"Reports in {folder.resolve().name or folder}", f"**{reports}**, the newest first.", kind=KIND)
+    count = plural(len(found), "report")
+    page = Page(f"Reports in {folder.resolve().name or folder}", f"**{count}**, the newest first.", kind=KIND)
     page.table(_table(found, Path(os.path.relpath(folder, target.parent))))
     page.provenance(command)
     return page.write(target), found

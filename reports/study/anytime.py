@@ -30,7 +30,8 @@ class Course:
         The run: its group, method, seed and the hash of its instance.
     seconds, excess
         The moments at which the incumbent changes, and its excess from then on. The last entry is the end of the run
-        with the excess of the homes that it returned. Before the first entry the run has no homes.
+        with the excess of the homes that it returned. Before the first entry the run has no homes. A run without homes
+        has no entry, and reaches no target.
     reported
         Whether the method reported progress. Otherwise the only entry is the end of the run.
     """
@@ -73,19 +74,15 @@ def courses(measurements: Sequence[Measurement], rows: Sequence[Row]) -> list[Co
     Returns
     -------
     list of Course
-        One for each run that has an excess.
+        One for each run on an instance with a reference; without entries for a run without homes.
     """
-    return [
-        _course(one, row)
-        for one, row in zip(measurements, rows, strict=True)
-        if one.excess is not None and one.reference
-    ]
+    return [_course(one, row) for one, row in zip(measurements, rows, strict=True) if one.reference]
 
 
 def _course(one: Measurement, row: Row) -> Course:
-    assert one.excess is not None
     assert one.reference is not None
-    assert one.objective is not None
+    if one.excess is None or one.objective is None:
+        return Course(one.group, one.selector, one.seed, one.hash, (), (), False)
     steps: list[tuple[float, float]] = []
     reported = False
     for at, incumbent, _ in row.trace:
@@ -139,11 +136,12 @@ def curves(found: Sequence[Course]) -> list[Curve]:
     -------
     list of Curve
         One for each method, in the order in which methods first appear. As in the tables, the seeds of an instance are
-        averaged first. A run that has ended keeps its last excess.
+        averaged first. A run that has ended keeps its last excess. Runs without homes are left out.
     """
     by_method: dict[str, list[Course]] = {}
     for one in found:
-        by_method.setdefault(one.selector, []).append(one)
+        if one.seconds:
+            by_method.setdefault(one.selector, []).append(one)
     return [_curve(selector, runs) for selector, runs in by_method.items()]
 
 

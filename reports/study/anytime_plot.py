@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 import plotly.graph_objects as go
 
+from relocbench.instances.errors import plural
 from relocbench.reports.pages.figures import at_least, figure, line, log_axis, points, spread_axis
 from relocbench.reports.pages.method_style import name_of, styles
 from relocbench.reports.study.anytime import SHORTEST, Curve
@@ -29,7 +30,7 @@ def over_time(curves: Sequence[Curve]) -> go.Figure:
     chosen = styles([one.selector for one in curves])
     for one in curves:
         hover = [
-            f"{name_of(one.selector)}\nafter {at:.3g} s: mean excess {value:.3%} ({one.runs} runs)"
+            f"{name_of(one.selector)}\nafter {at:.3g} s: mean excess {value:.3%} ({plural(one.runs, 'run')})"
             for at, value in zip(one.seconds, one.excess, strict=True)
         ]
         # The end of a curve has a symbol, so that a reader sees where the runs end.

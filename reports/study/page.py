@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+from relocbench.instances.errors import plural
 from relocbench.instances.gap import excess
 from relocbench.instances.generators.families import FAMILIES
 from relocbench.reports.pages.glossary import TERMS
@@ -168,9 +169,9 @@ def _finding(group: str, measurements: Sequence[Measurement]) -> str:
     own, best = found[chosen], min(found.values(), key=lambda summary: summary.mean)
     clients = sorted({one.clients for one in measurements})
     size = f"{clients[0]}–{clients[-1]}" if len(clients) > 1 else str(clients[0])
-    instances = "1 instance" if own.instances == 1 else f"{own.instances} instances"
+    instances = plural(own.instances, "instance")
     if own.blocks < own.instances:
-        instances += f", n = {own.blocks} independent sample{'s' if own.blocks > 1 else ''},"
+        instances += f", n = {plural(own.blocks, 'independent sample')},"
     references = _counts([(own.optima, OPTIMUM, "proven optima"), (own.bounds, BOUND, f"{BOUND}s")])
     text = (
         f"`{group}`, {instances} of {size} clients ({references}): the mean excess of {name_of(chosen)} is "

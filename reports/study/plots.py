@@ -42,7 +42,8 @@ def against_sigma(measurements: Sequence[Measurement]) -> go.Figure:
         middle = [found.mean for found in intervals]
         low, high = zip(*(found.limits for found in intervals), strict=True)
         means += middle
-        data = points(hover, columns={"low": low, "high": high}, y=middle)
+        stated = {"low": [found.low for found in intervals], "high": [found.high for found in intervals]}
+        data = points(hover, columns=stated, y=middle)
         shown = (at_least(FLOOR, values) for values in (middle, low, high))
         banded_line(plot, name_of(selector), style, sigmas, *shown, **data)
     plot.update_yaxes(spread_axis(means, FLOOR))

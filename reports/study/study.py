@@ -60,7 +60,7 @@ class Study:
     page
         The file of the page.
     courses
-        The progress of each run that has an excess.
+        The progress of each run on an instance with a reference.
 
     Examples
     --------
@@ -243,7 +243,7 @@ class Study:
 
 def study(
     methods: MethodLike | Iterable[MethodLike],
-    instances: Iterable[Instance] = (),
+    instances: Instance | Iterable[Instance] = (),
     *,
     families: Mapping[str, Sequence[int] | None] | None = None,
     out: str | Path = "study",
@@ -302,7 +302,8 @@ def study(
     selectors = as_selectors(methods)
     require_available(selectors)
     folder = Path(out)
-    found = [kept(instance, folder / "instances") for instance in instances]
+    given = [instances] if isinstance(instances, Instance) else instances
+    found = [kept(instance, folder / "instances") for instance in given]
     for name, replicates in (families or {}).items():
         found += of_family(name, replicates, {})
     if not found or not selectors:

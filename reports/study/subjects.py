@@ -1,5 +1,6 @@
 """The instances of a study, and the commands with which a reader obtains each of them."""
 
+import re
 import shlex
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -87,7 +88,8 @@ class Subject:
         """
         if self.chosen_group is not None:
             return self.chosen_group
-        if "regime" in self.instance.parameters:
+        # A load replaces the capacities that the regime stands for.
+        if "regime" in self.instance.parameters and "load" not in self.instance.parameters:
             return f"{self.group}-{self.instance.parameters['regime']}"
         return self.name_without_seed
 
@@ -95,14 +97,17 @@ class Subject:
     def block(self) -> str:
         """The instances that are one independent sample, because they share random draws.
 
-        It is the seed of the family if the cells of the family share draws, else the instance itself.
+        It is the seed of the family if the cells of the family share draws, else the instance itself. Instances that
+        differ only in their load share all draws.
         """
         if self.chosen_block is not None:
             return self.chosen_block
         seed = self.instance.parameters.get("seed")
         known = FAMILIES.get(self.family)
-        if not self.family or seed is None or (known is not None and not known.parameters_class.cells_share_draws):
+        if not self.family or seed is None:
             return self.instance.hash
+        if known is not None and not known.parameters_class.cells_share_draws:
+            return re.sub(r"-load-[^-]+", "", self.instance.name)
         return f"{self.family}, seed {seed}"
 
     @property

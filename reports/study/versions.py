@@ -4,6 +4,7 @@ from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from relocbench.instances.errors import plural
 from relocbench.reports.pages.page import MACHINE
 from relocbench.runs.run_store import Row
 
@@ -39,7 +40,7 @@ class Versions:
         if not mixed:
             return None
         listed = "; ".join(
-            f"{name}: " + ", ".join(f"{value} ({_runs(count)})" for value, count in counts.items())
+            f"{name}: " + ", ".join(f"{value} ({plural(count, 'run')})" for value, count in counts.items())
             for name, counts in mixed.items()
         )
         return f"**This study mixes versions.** {listed}. Its numbers may not come from one version."
@@ -70,7 +71,3 @@ def versions_of(rows: Iterable[Row]) -> Versions:
         differing={name: found for name, found in counts.items() if len(found) > 1},
         code={selector: dict(found) for selector, found in code.items()},
     )
-
-
-def _runs(count: int) -> str:
-    return "1 run" if count == 1 else f"{count} runs"

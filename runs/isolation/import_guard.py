@@ -5,6 +5,7 @@ imports the script to find its heuristic.
 """
 
 import contextlib
+import os
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -50,7 +51,7 @@ def refuse_during_import(function: str) -> None:
     """
     if not _importing:
         return
-    ours = str(Path(__file__).parents[2])
+    ours = f"{Path(__file__).parents[2]}{os.sep}"
     frame = sys._getframe(1)
     while frame.f_back is not None and frame.f_code.co_filename.startswith((ours, "<")):
         frame = frame.f_back

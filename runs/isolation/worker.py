@@ -182,11 +182,15 @@ def _failure(error: BaseException) -> tuple[str, str]:
 
 def _place(error: BaseException) -> str:
     """Return the file and line of other people's code in which an exception was raised; empty if there is none."""
-    ours = (str(Path(__file__).parents[2]), sys.prefix, sys.base_prefix, "<frozen", "<string>")
+    ours = (f"{Path(__file__).parents[2]}{os.sep}", "<frozen", "<string>")
     frames = [frame for frame in traceback.extract_tb(error.__traceback__) if not frame.filename.startswith(ours)]
     if not frames:
         return ""
-    last = frames[-1]
+    # The first frame is the function of the method. The error may be raised in another library, which it has called.
+    project = Path(frames[0].filename).parent
+    while (project / "__init__.py").exists() and (project.parent / "__init__.py").exists():
+        project = project.parent
+    last = next(frame for frame in reversed(frames) if Path(frame.filename).is_relative_to(project))
     # The cell of a notebook has no file. Its lines are counted from the top of the cell.
     place = Path(last.filename).name if Path(last.filename).is_file() else f"in {last.name}"
     return f" ({place}, line {last.lineno})"

@@ -7,7 +7,7 @@ import time
 import pytest
 
 import relocbench
-from relocbench.instances.files.solution_file import read_solution
+from relocbench.instances.files.homes_file import read_solution
 from relocbench.instances.library.library import Library
 
 INSTANCE = Library().read("paper-s10-3")

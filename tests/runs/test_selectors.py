@@ -1,7 +1,9 @@
 import functools
 import importlib.metadata
 import json
+import math
 import os
+import subprocess
 import sys
 from pathlib import Path
 
@@ -12,6 +14,7 @@ from relocbench.instances.errors import InputError
 from relocbench.instances.evaluation import evaluate
 from relocbench.instances.generators.families import FAMILIES
 from relocbench.instances.nearest_server import nearest_server
+from relocbench.instances.solution import Solution
 from relocbench.runs.cross_check import cross_check
 from relocbench.runs.isolation.supervisor import Worker
 from relocbench.runs.selectors import as_selector, as_selectors
@@ -20,6 +23,7 @@ from relocbench.runs.sweep import Limits
 from tests.instances.files.bad_files import run_command
 from tests.reports.gate import heuristics
 
+GOOD = "def f(instance, *, seed, time_limit):\n    return [0] * instance.n_clients\n"
 INSTANCE = FAMILIES["tiny"].cells({"regime": "scarce", "shape": "roles"})[0].build(0)
 MINE = """
 from __future__ import annotations
@@ -176,6 +180,60 @@ def test_the_version_of_code_changes_with_what_the_code_does(mine):
     assert as_selector("anneal[start=mine.py:listed]").version().endswith(f", start {second}")
 
 
+def test_the_version_of_a_function_by_value_is_the_same_in_every_process(tmp_path):
+    text = (
+        "import dataclasses, threading\n"
+        "from relocbench.runs.selectors import as_selector\n"
+        "names, n_clients, lock = {'a', 'b', 'c'}, NUMBER, threading.Lock()\n"
+        "@dataclasses.dataclass(frozen=True)\nclass Rule:\n    depth: int = 2\n"
+        "class Method:\n"
+        "    def __call__(self, instance, *, seed, time_limit):\n        return [0] * instance.n_clients\n"
+        "def f(instance, *, seed, time_limit, rule=Rule()):\n"
+        "    instance.lock\n    return [0 if 'x' in {'x', 'y', 'z'} | names else 1] * instance.n_clients\n"
+        "print(as_selector(f).version(), as_selector(Method()).version())\n"
+    )
+    found = set()
+    # An attribute that is called like a variable, such as n_clients, is no use of the variable.
+    for seed, number in (("1", "3"), ("2", "4")):
+        (tmp_path / "script.py").write_text(text.replace("NUMBER", number))
+        environment = os.environ | {"PYTHONHASHSEED": seed}
+        command = [sys.executable, str(tmp_path / "script.py")]
+        found.add(subprocess.run(command, env=environment, capture_output=True, text=True, check=True).stdout)
+    assert len(found) == 1, found
+
+
+def test_what_a_decorator_returns_is_run_and_not_what_it_wraps(mine):
+    def tuned(instance, *, seed, time_limit):
+        return np.ones(instance.n_clients, int)
+
+    wrapped = functools.wraps(heuristics.nearest)(tuned)
+    assert solve(INSTANCE, wrapped).solution.home.tolist() == [1] * INSTANCE.n_clients
+
+
+def test_relative_imports_of_a_package_are_part_of_the_version(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("sys.path", [*sys.path, str(tmp_path)])
+    (tmp_path / "theirs").mkdir()
+    (tmp_path / "theirs" / "__init__.py").write_text("")
+    (tmp_path / "theirs" / "main.py").write_text("from . import parts\nfrom .more import x\n\n" + GOOD)
+    versions = set()
+    for number, (first, second) in enumerate([(0, 0), (1, 0), (1, 1)]):
+        for name, value in (("parts", first), ("more", second)):
+            (tmp_path / "theirs" / f"{name}.py").write_text(f"x = {value}\n")
+            os.utime(tmp_path / "theirs" / f"{name}.py", ns=(number, number))
+        versions.add(as_selector("theirs.main:f").version())
+    assert len(versions) == 3
+
+
+def test_a_method_that_uses_all_its_time_may_say_that_it_returns_a_solution(mine):
+    mine.write_text(
+        "import time\nfrom relocbench import Solution\n"
+        "def f(instance, *, seed, time_limit) -> Solution:\n"
+        "    time.sleep(time_limit)\n    return Solution([0] * instance.n_clients)\n"
+    )
+    assert solve(INSTANCE, "mine.py:f", time_limit=1.0).stopped is None
+
+
 def test_code_that_changes_while_a_command_runs_is_not_run(mine):
     selector = as_selector("mine.py:listed")
     mine.write_text(MINE + "\n")
@@ -187,7 +245,9 @@ def test_a_start_is_a_file_a_list_a_function_or_a_method(mine):
     ones = np.ones(INSTANCE.n_clients, int)
     (mine.parent / "homes.csv").write_text("client,home\n" + "".join(f"{m},1\n" for m in range(INSTANCE.n_clients)))
     (mine.parent / "given.py").write_text("def kept(instance, *, seed, time_limit, start=None):\n    return start\n")
-    starts = ["homes.csv", Path("homes.csv"), ones, ones.tolist(), "mine.py:chosen[server=1]"]
+    (mine.parent / "HOMES.CSV").write_text((mine.parent / "homes.csv").read_text())
+    starts = ["homes.csv", "HOMES.CSV", Path("homes.csv"), ones, ones.tolist(), Solution(ones)]
+    starts += ["mine.py:chosen[server=1]"]
     for start in [*starts, lambda instance, *, seed, time_limit: ones]:
         assert solve(INSTANCE, "given.py:kept", start=start).solution.home.tolist() == ones.tolist()
     assert solve(INSTANCE, "given.py:kept[start=homes.csv]").solution.home.tolist() == ones.tolist()
@@ -202,8 +262,13 @@ def test_a_start_is_a_file_a_list_a_function_or_a_method(mine):
         as_selector("anneal[start=none.csv]")
     with pytest.raises(InputError, match="method nearest: start: this method takes no start"):
         solve(INSTANCE, "nearest", start=ones)
-    with pytest.raises(InputError, match="start: expected one server per client as whole numbers"):
-        solve(INSTANCE, "anneal", start=[0.5])
+    for wrong in ([0.5], [math.inf], [[0]]):
+        with pytest.raises(InputError, match="start: expected one server per client as whole numbers"):
+            solve(INSTANCE, "anneal", start=wrong)
+    with pytest.raises(InputError, match=r"expected mine\.py:function, the name of a function in the file is missing"):
+        as_selector("mine.py")
+    with pytest.raises(InputError, match="got a function without a signature"):
+        as_selector(max)
     with pytest.raises(InputError, match="method anneal: start: home: expected"):
         solve(INSTANCE, "anneal", start=[0])
 

@@ -38,10 +38,13 @@ def test_a_method_gets_no_credit_for_a_claim_that_its_homes_do_not_keep():
     assert backwards.seconds == (0.4, 0.4, 0.5)
 
 
-def test_a_run_without_progress_is_one_point_and_a_run_without_homes_none():
+def test_a_run_without_progress_is_one_point_and_a_run_without_homes_reaches_no_target():
     [silent] = course_of([])
     assert (silent.seconds, silent.reported) == ((0.5,), False)
-    assert course_of([], objective=None) == []
+    [failed] = course_of([], objective=None)
+    assert curves([failed]) == []
+    assert {(one.runs, one.reached) for one in times_to_targets([silent, failed], [0.5])} == {(2, 1)}
+    assert curves([silent, failed])[0].runs == 1
 
 
 def test_a_curve_is_the_mean_over_instances_from_the_time_when_all_runs_have_homes():

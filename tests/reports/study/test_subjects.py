@@ -2,6 +2,7 @@ from collections import Counter
 
 import pytest
 
+import relocbench
 from relocbench.instances.errors import InputError
 from relocbench.instances.instance_source import write_instance
 from relocbench.reports.study import subjects
@@ -39,3 +40,12 @@ def test_commands_refer_to_the_files_that_were_given(tmp_path):
     assert len(subjects.without_duplicates([mine, mine, library])) == 2
     with pytest.raises(InputError):
         subjects.of_files([tmp_path / "absent.json"])
+
+
+def test_instances_that_differ_only_in_their_load_are_one_sample_and_rows_of_their_own():
+    made = [relocbench.generate("small", seed=0, regime="scarce", clients=15, load=load) for load in (0.1, 1.5)]
+    made += [relocbench.generate("small", seed=seed, regime="scarce", clients=15) for seed in (0, 1)]
+    found = [subjects.Subject(instance, "") for instance in made]
+    assert len({one.block for one in found}) == 2
+    assert len({one.regime for one in found}) == 3
+    assert relocbench.with_load(made[3], 1.5).name == made[1].name.replace("-0", "-1") != made[3].name
