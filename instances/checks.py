@@ -19,6 +19,52 @@ LARGEST_SPOOL = 1e12
 LARGEST_SERVER_COUNT = 5_000
 
 
+def checked_seed(seed: object) -> int:
+    """Check a seed and return it as a plain int, so that equal seeds of different integer types give equal streams.
+
+    Parameters
+    ----------
+    seed
+        The value to check.
+
+    Returns
+    -------
+    int
+        The seed.
+
+    Raises
+    ------
+    InputError
+        If it is not a whole number from 0.
+    """
+    if not isinstance(seed, int | np.integer) or isinstance(seed, bool) or seed < 0:
+        raise InputError("seed", f"expected a whole number from 0, got {shown(seed)}")
+    return int(seed)
+
+
+def checked_time_limit(value: object) -> float:
+    """Check a time limit.
+
+    Parameters
+    ----------
+    value
+        Seconds.
+
+    Returns
+    -------
+    float
+        The same number.
+
+    Raises
+    ------
+    InputError
+        If it is not a number from 0 on.
+    """
+    if isinstance(value, bool) or not isinstance(value, int | float | np.number) or not value >= 0:
+        raise InputError("time_limit", f"expected seconds, a number from 0 on, got {shown(value)}")
+    return float(value)
+
+
 def text(label: str, value: object) -> str:
     """Check that a value is text that can be encoded as UTF-8.
 

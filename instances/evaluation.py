@@ -22,7 +22,7 @@ import numpy as np
 import numpy.typing as npt
 
 from relocbench.instances.errors import InputError, shown
-from relocbench.instances.instance import PUBLISHES, SUBSCRIBES, Instance
+from relocbench.instances.instance import PUBLISHES, SUBSCRIBES, Instance, require_instance
 from relocbench.instances.kernels.compiled import compiled
 from relocbench.instances.kernels.ragged import FloatArray, IntArray, OffsetArray
 from relocbench.instances.notebook_card import card
@@ -199,6 +199,7 @@ def evaluate(instance: Instance, home: npt.ArrayLike) -> Evaluation:
     >>> relocbench.evaluate(instance, [0, 0, 1, 1])
     <Evaluation ΣD 31.877335: Y 7.96933 ms = Y1 2.17409 + Y2 5.79524, least θ 0.375>
     """
+    require_instance(instance)
     homes = checked_home(instance, home)
     loads = topic_loads(
         instance.members.start,
@@ -274,11 +275,13 @@ def checked_home(instance: Instance, home: npt.ArrayLike) -> IntArray:
         If the number of entries is not the number of clients, or an entry is not the index of a server.
     """
     try:
-        homes = np.asarray(home)
+        homes = np.asarray(_in_the_order_of_clients(instance, home))
+    except InputError:
+        raise
     except ValueError as error:
         raise InputError("home", f"expected a list of servers, got {shown(home)}") from error
     if homes.shape != (instance.n_clients,):
-        found = len(homes) if homes.ndim == 1 else f"shape {homes.shape}"
+        found = str(len(homes)) if homes.ndim == 1 else f"shape {homes.shape}" if homes.ndim else shown(home)
         raise InputError("home", f"expected {instance.n_clients} servers, one per client, got {found}")
     if homes.dtype.kind not in "iuf":
         raise InputError("home", f"expected whole numbers, got {shown(home)}")
@@ -291,6 +294,18 @@ def checked_home(instance: Instance, home: npt.ArrayLike) -> IntArray:
         where = int(outside.argmax())
         raise InputError(f"home[{where}]", f"expected a server from 0 to {instance.n_servers - 1}, got {homes[where]}")
     return homes.astype(np.int32)
+
+
+def _in_the_order_of_clients(instance: Instance, home: Any) -> Any:
+    """Return homes that have labels, such as a Series of pandas, in the order of the clients; all others unchanged."""
+    labels = getattr(home, "index", None)
+    if labels is None or callable(labels) or not hasattr(home, "to_numpy"):
+        return home
+    positions = {label: position for position, label in enumerate(labels)}
+    for known in (instance.client_ids, list(range(instance.n_clients))):
+        if len(positions) == len(home) == len(known) and all(label in positions for label in known):
+            return home.to_numpy()[[positions[label] for label in known]]
+    raise InputError("home", "expected labels that are the ids of the clients or 0, 1, 2, …; to_numpy() removes them")
 
 
 def local_share(

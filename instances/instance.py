@@ -24,7 +24,6 @@ from relocbench.instances.checks import (
     text,
 )
 from relocbench.instances.errors import InputError, plural, shown
-from relocbench.instances.instance_tables import instance_fields
 from relocbench.instances.kernels.ragged import FloatArray, IntArray, OffsetArray, Ragged, frozen, offsets
 from relocbench.instances.notebook_card import card
 
@@ -163,6 +162,9 @@ class Instance:
         ... )
         <Instance pair: 2 clients, 2 servers, 1 topic>
         """
+        # Only here, because projecting latitudes is compiled code, which the verifier must not import.
+        from relocbench.instances.instance_tables import instance_fields
+
         fields_of_tables = instance_fields(servers, clients, topics, storage, compute, spool_per_member, parameters)
         return cls(
             name=name,
@@ -417,6 +419,23 @@ class Instance:
     def cloud_is_far(self) -> bool:
         """Whether ``2·dC ≥ max dS``. Then a larger ``θ`` never raises the cost (docs/model.md, fact 1)."""
         return bool(2 * self.cloud_delay >= self.server_delay.max())
+
+
+def require_instance(value: object) -> None:
+    """Check that a value is an instance, and not the path of one.
+
+    Parameters
+    ----------
+    value
+        What a user gave as the instance.
+
+    Raises
+    ------
+    InputError
+        If it is something else.
+    """
+    if not isinstance(value, Instance):
+        raise InputError("instance", f"expected an Instance, got {shown(value)}; relocbench.read reads one from a file")
 
 
 def _rebuild(content: dict[str, Any]) -> Instance:

@@ -7,7 +7,7 @@ import numpy as np
 
 from relocbench.instances.errors import InputError, shown
 from relocbench.instances.kernels.ragged import FloatArray, Ragged
-from relocbench.instances.tables import Id, Table, as_id, as_table, is_table, list_of, number
+from relocbench.instances.tables import Id, Table, as_id, as_table, is_missing, is_table, list_of, number
 
 SERVER_COLUMNS = ("x", "y", "storage", "compute")
 SERVER_IDS = ("id", "server_id", "server", "site_id", "name")
@@ -182,7 +182,7 @@ def _topic(label: str, topic: Any, clients: _Clients) -> dict[str, Any]:
             raise InputError(f"{label}.{field}", "is missing; use members for clients that publish and subscribe")
         entries = list_of(topic[field], f"{label}.{field}")
         found[field] = [clients.index(f"{label}.{field}[{position}]", one) for position, one in enumerate(entries)]
-    if topic.get("spool") is not None:
+    if not is_missing(topic.get("spool")):
         found["spool"] = _given(number, f"{label}.spool", topic["spool"])
     return found
 
@@ -194,7 +194,7 @@ def _from_memberships(table: Table, clients: _Clients) -> tuple[list[Id], list[d
         found = shown(list(table.columns), 80)
         raise InputError(table.label, f"expected columns topic and client, and optionally role and spool, got {found}")
     names = table.converted("topic", as_id)
-    spools = table.numbers("spool") if "spool" in table.columns else None
+    spools = table.converted("spool", _number_or_none) if "spool" in table.columns else None
     topics: dict[str, dict[str, Any]] = {}
     ids: dict[str, Id] = {}
     seen: set[tuple[str, str, int]] = set()
@@ -211,12 +211,16 @@ def _from_memberships(table: Table, clients: _Clients) -> tuple[list[Id], list[d
                 raise InputError(table.place(row, client), f"{shown(value)} is listed twice in topic {shown(name)}")
             seen.add((name, field, one))
             topic[field].append(one)
-        if spools is not None:
-            if topic["spool"] not in (None, spools[row]):
-                problem = f"expected {topic['spool']:g} as in the first row of the topic, got {spools[row]:g}"
+        if spools is not None and (spool := spools[row]) is not None:
+            if topic["spool"] not in (None, spool):
+                problem = f"expected {topic['spool']:g} as in an earlier row of the topic, got {spool:g}"
                 raise InputError(table.place(row, "spool"), problem)
-            topic["spool"] = float(spools[row])
+            topic["spool"] = spool
     return list(ids.values()), list(topics.values())
+
+
+def _number_or_none(value: object) -> float | None:
+    return None if is_missing(value) else number(value)
 
 
 def _role(table: Table, row: int) -> tuple[bool, bool]:

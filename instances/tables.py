@@ -118,7 +118,7 @@ class Table:
             try:
                 found.append(convert(value))
             except (ValueError, TypeError) as error:
-                problem = "is missing" if _is_missing(value) else f"expected {error}, got {shown(value)}"
+                problem = "is missing" if is_missing(value) else f"expected {error}, got {shown(value)}"
                 raise InputError(self.place(row, name), problem) from None
         return found
 
@@ -356,8 +356,19 @@ def _of_rows(rows: list[Any], label: str, positions: Sequence[str]) -> Table:
     return Table(label, columns, len(rows))
 
 
-def _is_missing(value: object) -> bool:
-    """Return whether a cell is empty, in one of the forms in which data frames mark it."""
+def is_missing(value: object) -> bool:
+    """Return whether a cell is empty, in one of the forms in which data frames mark it.
+
+    Parameters
+    ----------
+    value
+        The content of the cell.
+
+    Returns
+    -------
+    bool
+        Whether it is None, an empty text, NaN or the NA of pandas.
+    """
     try:
         return value is None or bool(value == "") or bool(value != value)
     except TypeError:  # the NA of pandas has no truth value

@@ -31,10 +31,11 @@ from relocbench.formulations.certificates.region import root_region
 from relocbench.formulations.certificates.verification import Verdict, rounded_down, verify
 from relocbench.formulations.local_search import descend
 from relocbench.heuristics.anneal import ROUND_PER_CLIENT, anneal_among
+from relocbench.instances.checks import checked_seed, checked_time_limit
 from relocbench.instances.errors import InputError, plural
 from relocbench.instances.evaluation import checked_home, evaluate
 from relocbench.instances.files.homes_file import read_homes
-from relocbench.instances.instance import Instance
+from relocbench.instances.instance import Instance, require_instance
 from relocbench.instances.kernels.ragged import FloatArray, IntArray
 from relocbench.instances.nearest_server import nearest_server
 from relocbench.instances.notebook_card import card, percent
@@ -296,6 +297,8 @@ def certify(
     <Certified optimal: ΣD 7.7531518, bound 7.7531..., gap 0%>
     """
     refuse_during_import("relocbench.certify")
+    require_instance(instance)
+    seed, time_limit = checked_seed(seed), checked_time_limit(time_limit)
     check_size(instance)
     warm_up("bound")
     if isinstance(start, str | Path):

@@ -16,7 +16,7 @@ from typing import Any, Literal, Union, cast, get_args, get_origin
 import numpy as np
 import numpy.typing as npt
 
-from relocbench.instances.errors import InputError, reason, shown
+from relocbench.instances.errors import InputError, did_you_mean, reason, shown
 from relocbench.instances.evaluation import checked_home
 from relocbench.instances.instance import Instance
 from relocbench.instances.kernels.imported_files import imported_files
@@ -335,11 +335,15 @@ def _load(where: str, modification_time: int) -> Callable[..., Any]:
         raise
     except (Exception, SystemExit) as error:  # importing other people's code can raise anything
         text = reason(error) if isinstance(error, Exception) else str(error)
+        if "attempted relative import" in text:
+            text += "; name the function as package.module:function"
         raise InputError("method", f"cannot be imported ({type(error).__name__}: {text})") from error
     try:
         function = operator.attrgetter(name)(module)
     except AttributeError as error:
+        functions = [known for known, value in vars(module).items() if callable(value) and not known.startswith("_")]
         problem = f"expected a function {name} in {Path(place).name}, it has none of that name"
+        problem += did_you_mean(functions, name)
         raise InputError("method", problem) from error
     if not callable(function):
         raise InputError("method", f"expected a function, {name} is not callable")
@@ -418,6 +422,8 @@ def _annotated_arguments(function: Callable[..., Any]) -> dict[str, inspect.Para
         progress = {"on_progress": None} if _requires_progress(function) else {}
         signature.bind(None, seed=0, time_limit=1.0, **progress)
     except TypeError as error:
+        if "missing a required" in str(error) and "seed" in signature.parameters:
+            raise InputError("method", f"every parameter needs a default value ({error})") from error
         raise InputError("method", f"expected {FORM}, got another signature ({error})") from error
     arguments = {}
     for name, spec in signature.parameters.items():

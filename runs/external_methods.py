@@ -30,14 +30,12 @@ from relocbench.runs.external_function import (
     unpickled_function,
 )
 from relocbench.runs.isolation.supervisor import Worker
-from relocbench.runs.method_code import function_code
+from relocbench.runs.method_code import BY_VALUE, function_code
 from relocbench.runs.methods import RESERVED_ARGUMENTS, Method, Proves, Solve
 
 # The entry-point groups in which a package registers methods, name = "package.module:function", and what those of each
 # group prove. None: what the function itself says.
 ENTRY_POINTS: dict[str, Proves | None] = {"relocbench.methods": None, "relocbench.exact_methods": "optimality"}
-# The place of a function that is sent by value.
-BY_VALUE = "by value"
 
 
 @dataclass(frozen=True)

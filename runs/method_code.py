@@ -24,6 +24,8 @@ from typing import Any
 from relocbench.instances.kernels.imported_files import OUR_ROOT, content_hash, imported_files
 from relocbench.runs.version import __version__
 
+# How the version of a function that is given by value begins.
+BY_VALUE = "by value"
 # A stored objective depends on the evaluator too.
 EVALUATOR = "relocbench.runs.outcome"
 
@@ -85,13 +87,13 @@ def function_code(function: Callable[..., Any], name: str) -> str:
     Returns
     -------
     str
-        Such as ``notebook:mine (0123456789abcdef)``. A function that is defined again with the same text has the same
-        version, unless a value that it uses has changed.
+        Such as ``by value: notebook:mine (0123456789abcdef)``. A function that is defined again with the same text has
+        the same version, unless a value that it uses has changed.
     """
     digest = hashlib.sha256()
     for part in _parts(function, set()):
         digest.update(len(part).to_bytes(8, "little") + part)
-    return f"{name} ({digest.hexdigest()[:16]})"
+    return f"{BY_VALUE}: {name} ({digest.hexdigest()[:16]})"
 
 
 def _parts(value: Any, seen: set[int]) -> Iterator[bytes]:

@@ -62,6 +62,9 @@ def parse_selector(text: str) -> Selector:
     method = METHODS.get(name) or registered_method(name)
     if method is None and name.endswith(".py"):
         raise InputError("method", f"expected {name}:function, the name of a function in the file is missing")
+    if method is None and "." in name:
+        place, _, function = name.rpartition(".")
+        raise InputError("method", f"expected package.module:function, got {name}; did you mean {place}:{function}?")
     if method is None:
         raise InputError("method", one_of([*METHODS, *registered_names()], name))
     return _with_settings(method, settings or "")

@@ -13,12 +13,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from relocbench.instances.checks import checked_seed, checked_time_limit
 from relocbench.instances.errors import InputError
 from relocbench.instances.evaluation import Evaluation, evaluate
 from relocbench.instances.files.solution_file import STATUSES, StoredSolution
 from relocbench.instances.gap import gap
 from relocbench.instances.generators.families import family
-from relocbench.instances.instance import Instance
+from relocbench.instances.instance import Instance, require_instance
 from relocbench.instances.kernels.ragged import FloatArray, IntArray
 from relocbench.instances.notebook_card import card, percent
 from relocbench.instances.solution import Progress, Solution
@@ -235,6 +236,8 @@ def solve(
     <Result enumerate on tiny-scarce-plain-0: optimal, ΣD 7.7531518, Y 1.93829 ms, bound 7.7531518, gap 0%>
     """
     refuse_during_import("relocbench.solve")
+    require_instance(instance)
+    seed, time_limit = checked_seed(seed), checked_time_limit(time_limit)
     selector = with_start(as_selector(method), start)
     if not selector.is_isolated:
         return _solve_here_until_interrupted(instance, selector, seed, time_limit, on_progress, keep_incumbent)

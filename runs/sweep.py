@@ -369,10 +369,11 @@ class Summary:
         The selector and the group.
     runs
         The number of runs.
-    proved, stopped, errors
-        How many of them proved optimality, stopped at a limit, or ended in an error.
+    proved, claimed, stopped, errors
+        How many of them proved optimality, claimed it without a proof that anybody has checked, stopped at a limit, or
+        ended in an error.
     seconds_to_proof
-        The median time of the runs that proved optimality.
+        The median time of the runs that proved or claimed optimality.
     gap
         The mean gap of the runs that neither proved optimality nor ended in an error.
     y
@@ -383,6 +384,7 @@ class Summary:
     group: str
     runs: int
     proved: int
+    claimed: int
     stopped: int
     errors: int
     seconds_to_proof: float | None
@@ -430,16 +432,18 @@ def group_of(row: Row) -> str:
 
 def _summary(method: str, group: str, rows: Sequence[Row]) -> Summary:
     proved = [row for row in rows if row.status == "optimal"]
-    gaps = [row.gap for row in rows if row.status not in ("optimal", "error") and row.gap is not None]
+    claimed = [row for row in rows if row.status == "claimed"]
+    gaps = [row.gap for row in rows if row.status not in ("optimal", "claimed", "error") and row.gap is not None]
     delays = [row.y for row in rows if row.y is not None and row.status != "error"]
     return Summary(
         method=method,
         group=group,
         runs=len(rows),
         proved=len(proved),
+        claimed=len(claimed),
         stopped=sum(row.status in ("time_limit", "memory_limit") for row in rows),
         errors=sum(row.status == "error" for row in rows),
-        seconds_to_proof=statistics.median(row.seconds for row in proved) if proved else None,
+        seconds_to_proof=statistics.median(row.seconds for row in ended) if (ended := proved + claimed) else None,
         gap=statistics.fmean(gaps) if gaps else None,
         y=statistics.fmean(delays) if delays else None,
     )

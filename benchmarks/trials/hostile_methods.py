@@ -258,7 +258,7 @@ HOSTILE: Sequence[HostileMethod] = (
             answer = {"home": homes(instance), "bound": 0.0, "status": "optimal", "trace": [], "facts": {}}
             answer |= {"seconds": 0.0, "cpu": 0.0, "peak": 0}
             for number in sockets():
-                for line in (["ready", 0.0], ["result", answer], ["result", answer]):
+                for line in (["ready", {"cpu": 0.0, "clock": 0.0}], ["result", answer], ["result", answer]):
                     try: os.write(number, json.dumps(line).encode() + b"\\n")
                     except OSError: pass
         """,

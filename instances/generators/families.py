@@ -11,9 +11,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, get_type_hints
 
-import numpy as np
-
-from relocbench.instances.errors import InputError, did_you_mean, one_of, shown
+from relocbench.instances.checks import checked_seed
+from relocbench.instances.errors import InputError, did_you_mean, one_of
 from relocbench.instances.files.follower_graph import FollowerGraph
 from relocbench.instances.files.places import Places
 from relocbench.instances.generators.generator import Generator, Streams
@@ -194,29 +193,6 @@ class Cell:
         """Return the parameters that, with family and seed, determine the positions, as canonical JSON."""
         ignored = {*METHOD_SETTINGS, *COMMON_SETTINGS, *generator.without_effect_on_positions}
         return _canonical({name: value for name, value in (self.varied | self.extra).items() if name not in ignored})
-
-
-def checked_seed(seed: object) -> int:
-    """Check a seed and return it as a plain int, so that equal seeds of different integer types give equal streams.
-
-    Parameters
-    ----------
-    seed
-        The value to check.
-
-    Returns
-    -------
-    int
-        The seed.
-
-    Raises
-    ------
-    InputError
-        If it is not a whole number from 0.
-    """
-    if not isinstance(seed, int | np.integer) or isinstance(seed, bool) or seed < 0:
-        raise InputError("seed", f"expected a whole number from 0, got {shown(seed)}")
-    return int(seed)
 
 
 def family(name: str) -> Family:

@@ -166,7 +166,7 @@ def _print_study(done: "Study", as_json: bool) -> None:
     selectors = list(dict.fromkeys(summary.selector for summary in found))
     means = {(summary.group, summary.regime, summary.selector): f"{summary.mean:.2%}" for summary in found}
     parts = {(summary.group, summary.regime): summary for summary in found}
-    columns = ("regime", "reference", "n", *map(name_of, selectors))
+    columns = ("instances", "reference", "n", *map(name_of, selectors))
     rows = [
         (part[1], reference_counts(one), str(one.blocks), *(means.get((*part, name), "-") for name in selectors))
         for part, one in parts.items()

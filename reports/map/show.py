@@ -9,7 +9,7 @@ import numpy.typing as npt
 from relocbench.instances.errors import InputError
 from relocbench.instances.evaluation import checked_home
 from relocbench.instances.files.homes_file import HOMES_ENDINGS
-from relocbench.instances.instance import Instance
+from relocbench.instances.instance import Instance, require_instance
 from relocbench.instances.solution import Solution
 from relocbench.reports.map.assignments import Assignment, from_file, from_method, gather
 from relocbench.reports.pages.method_style import name_of
@@ -65,6 +65,7 @@ def show(instance: Instance, *homes: Shown, seed: int = 0, time_limit: float = 1
     ['<b>NS</b>: Y = 2.9495 ms', '<b>homes 2</b>: Y = 7.9693 ms']
     """
     require()
+    require_instance(instance)
     if homes:
         assignments = [_assignment(instance, one, at, seed, time_limit) for at, one in enumerate(homes, start=1)]
     else:

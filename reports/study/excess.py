@@ -255,7 +255,7 @@ def _measurement(subject: Subject, row: Row, reference: Reference | None, best: 
         excess=above,
         optimal=optimal,
         seconds=row.seconds,
-        command=subject.command(row.selector, row.seed, row.time_limit),
+        command=subject.command(row.selector, row.seed, row.time_limit, row.code),
     )
 
 

@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
+from relocbench.instances.checks import checked_seed, checked_time_limit
 from relocbench.instances.errors import InputError, plural, shown
 from relocbench.instances.generators.families import FAMILIES
-from relocbench.instances.instance import Instance
+from relocbench.instances.instance import Instance, require_instance
 from relocbench.instances.library.library import Library
 from relocbench.instances.notebook_card import card, percent
 from relocbench.reports.pages.requirements import require
@@ -302,7 +303,13 @@ def study(
     selectors = as_selectors(methods)
     require_available(selectors)
     folder = Path(out)
-    given = [instances] if isinstance(instances, Instance) else instances
+    given = [instances] if isinstance(instances, Instance | str) else list(instances)
+    for instance in given:
+        require_instance(instance)
+    if isinstance(seeds, int) or jobs < 1:
+        field = "seeds" if isinstance(seeds, int) else "jobs"
+        raise InputError(field, "expected a list of seeds such as [0]" if field == "seeds" else "expected at least 1")
+    seeds, time_limit = [checked_seed(seed) for seed in seeds], checked_time_limit(time_limit)
     found = [kept(instance, folder / "instances") for instance in given]
     for name, replicates in (families or {}).items():
         found += of_family(name, replicates, {})
@@ -370,13 +377,15 @@ def conduct(subjects: Sequence[Subject], design: Design, out: Path, command: str
 
 def _warnings(measurements: Sequence[Measurement], wrong: Sequence[str], problems: Sequence[str]) -> list[str]:
     found = [f"**A run contradicts a proof:** {line}." for line in wrong[:MOST_WARNINGS]]
-    failed = [one for one in measurements if one.objective is None]
-    if failed:
-        first = failed[0]
-        found.append(
-            f"The means leave out {plural(len(failed), 'run')} without homes. The first is {first.selector} on "
-            f"{first.instance}: {first.status}{f' ({first.error})' if first.error else ''}."
-        )
+    for selector in dict.fromkeys(one.selector for one in measurements):
+        own = [one for one in measurements if one.selector == selector]
+        failed = [one for one in own if one.objective is None]
+        if failed:
+            first = failed[0]
+            found.append(
+                f"`{selector}` gave no homes in {len(failed)} of {plural(len(own), 'run')}, which the means leave out. "
+                f"The first is on {first.instance}: {first.status}{f' ({first.error})' if first.error else ''}."
+            )
     unproved = {one.instance for one in measurements if one.reference is None}
     if unproved:
         found.append(

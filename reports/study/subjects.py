@@ -12,6 +12,7 @@ from relocbench.instances.generators.families import FAMILIES, Cell, Value, fami
 from relocbench.instances.instance import Instance
 from relocbench.instances.instance_source import instance_files, read_instance, read_instances, write_instance
 from relocbench.instances.library.library import Library
+from relocbench.runs.method_code import BY_VALUE
 
 # The optimum of instances of these numbers of clients is proved within seconds in every regime.
 DEFAULT_SMALL_CLIENTS = (10, 15, 20)
@@ -44,19 +45,24 @@ class Subject:
     chosen_group: str | None = None
     chosen_block: str | None = None
 
-    def command(self, selector: str, seed: int, time_limit: float) -> str:
+    def command(self, selector: str, seed: int, time_limit: float, code: str = "") -> str:
         """Return the command that repeats a run.
 
         Parameters
         ----------
-        selector, seed, time_limit
+        selector, seed, time_limit, code
             The run.
 
         Returns
         -------
         str
-            The command, for a shell.
+            The command, for a shell. For a function that was given by value it is a call in Python, because no command
+            can find such a function.
         """
+        if code.startswith(BY_VALUE):
+            function = selector.rpartition(":")[2].partition("[")[0]
+            more = f", time_limit={time_limit:g}" if time_limit != SOLVE_TIME_LIMIT else ""
+            return f"relocbench.solve(relocbench.read({self.source!r}), {function}, seed={seed}{more})  # Python"
         solve = f"relocbench solve {shlex.quote(self.source)} --method {shlex.quote(selector)} --seed {seed}"
         if time_limit != SOLVE_TIME_LIMIT:
             solve += f" --time-limit {time_limit:g}"

@@ -172,7 +172,7 @@ class RunRecord:
     invalid: str | None = None
     usage: Usage = field(default_factory=Usage)
 
-    def add(self, line: bytes) -> None:
+    def add(self, line: bytes, earliest: float = 0.0) -> None:
         """Add one message to the record.
 
         A message that does not follow the protocol sets ``invalid``, which ends the run. A message after the final one
@@ -182,6 +182,8 @@ class RunRecord:
         ----------
         line
             The message, without its line break.
+        earliest
+            A moment at which the message had not arrived yet, by :func:`time.perf_counter`.
         """
         try:
             run, kind, content = json.loads(line)
@@ -190,18 +192,23 @@ class RunRecord:
             elif self.answer is not None:
                 self.invalid = "answered twice"
             else:
-                self._add(kind, content)
+                self._add(kind, content, earliest)
         except (ValueError, TypeError, KeyError, IndexError, OverflowError, RecursionError, AttributeError):
             self.invalid = f"sent an invalid message: {shown(line)}"
 
-    def _add(self, kind: str, content: Any) -> None:
+    def _add(self, kind: str, content: Any, earliest: float) -> None:
         now = time.perf_counter()
+        # A busy supervisor reads messages late, sometimes several at once. All processes of a machine have one clock,
+        # so the process says when it sent a message. It is believed only as far as the supervisor did not look.
+        sent = now
+        if isinstance(content, dict) and "clock" in content:
+            sent = min(max(_number(content["clock"]), earliest), now)
         if kind == "compiling":
             print_notice()
         elif kind == "loaded" and self.loaded_at is None:
             self.loaded_at = now
         elif kind == "ready" and self.ready_at is None:
-            self.ready_at, self.cpu_when_ready = now, _amount(content)
+            self.ready_at, self.cpu_when_ready = sent, _amount(content["cpu"])
         elif kind == "home":
             self.home = _integers(content)
         elif kind == "point":
@@ -212,7 +219,7 @@ class RunRecord:
                 self.on_progress(*self.points[-1])
         else:
             self.answer = _final(kind, content)
-            self.ended_at = now
+            self.ended_at = sent
 
 
 def _final(kind: str, content: Any) -> Answer | ReportedFailure | dict[str, Any]:

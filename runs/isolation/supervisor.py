@@ -199,12 +199,13 @@ class Worker:
             return _Abort("stopped", "error", f"did not start within {self._startup_limit:g} s; killed")
         except OSError:
             return _Abort("died")
-        last_check = 0.0
+        last_check, last_look = 0.0, record.begin
         while True:
             lines = process.receive(CHECK_INTERVAL)
-            for line in lines or ():
-                record.add(line)
             now = time.perf_counter()
+            for line in lines or ():
+                record.add(line, last_look)
+            last_look = now
             if record.invalid is not None:
                 return _Abort("raised", "error", record.invalid)
             if record.answer is not None:

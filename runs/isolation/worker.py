@@ -12,6 +12,7 @@ import pickle
 import resource
 import socket
 import sys
+import time
 import traceback
 from collections.abc import Iterator
 from pathlib import Path
@@ -77,7 +78,7 @@ class Reporter:
         """Report that the method is loaded and compiled and that its time limit begins."""
         with contextlib.suppress(OSError), open("/proc/self/clear_refs", "w", encoding="ascii") as file:
             file.write("5")  # resets the peak memory of the process, so that the peak is that of this run
-        self.send("ready", _cpu_seconds())
+        self.send("ready", {"cpu": _cpu_seconds(), "clock": time.perf_counter()})
 
     def send(self, kind: str, content: Any) -> None:
         """Send one message.
@@ -226,7 +227,12 @@ def _redirect_output(path: str) -> None:
 
 
 def _usage() -> dict[str, float]:
-    return {"cpu": _cpu_seconds(), "peak": _peak_memory(), "threads": len(sys._current_frames())}
+    return {
+        "cpu": _cpu_seconds(),
+        "peak": _peak_memory(),
+        "threads": len(sys._current_frames()),
+        "clock": time.perf_counter(),
+    }
 
 
 def _cpu_seconds() -> float:

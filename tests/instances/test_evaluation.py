@@ -9,6 +9,7 @@ from relocbench.instances.evaluation import evaluate
 from relocbench.instances.evaluation_exact import evaluate_exact
 from relocbench.instances.evaluation_literal import evaluate_literal
 from relocbench.instances.generators.families import FAMILIES
+from relocbench.instances.instance import Instance
 from relocbench.instances.kernels.ragged import Ragged
 from relocbench.instances.nearest_server import nearest_server
 from tests.samples import KINDS, random_home, random_instance, relabelled, scaled_delays, worked_example
@@ -167,3 +168,26 @@ def test_invalid_assignments_are_rejected(home, problem):
 def test_homes_may_be_whole_numbers_in_floats():
     instance = worked_example()
     assert evaluate(instance, [0.0, 0.0, 1.0, 1.0]).objective == evaluate(instance, [0, 0, 1, 1]).objective
+
+
+def test_labels_of_homes_are_the_ids_of_clients():
+    pd = pytest.importorskip("pandas")
+    clients = [{"id": name, "x": x, "y": 0} for name, x in (("ann", 0), ("bob", 5), ("cid", 9))]
+    made = Instance.of(
+        servers=[(0, 0), (9, 0)], clients=clients, topics={"t": ["ann", "bob", "cid"]}, storage=9, compute=99
+    )
+    wanted = evaluate(made, [0, 1, 1]).objective
+    for labels, homes in ((["cid", "ann", "bob"], [1, 0, 1]), ([0, 1, 2], [0, 1, 1]), ([2, 0, 1], [1, 0, 1])):
+        assert evaluate(made, pd.Series(homes, index=labels)).objective == wanted
+    with pytest.raises(InputError, match="expected labels that are the ids of the clients"):
+        evaluate(made, pd.Series([0, 1, 1], index=["x", "y", "z"]))
+
+
+@pytest.mark.parametrize(("wrong", "found"), [(None, "None"), ({0: 1}, "{0: 1}"), ("homes.csv", "'homes.csv'")])
+def test_what_is_no_list_of_homes_is_named(wrong, found):
+    with pytest.raises(InputError, match=f"one per client, got {found}"):
+        evaluate(worked_example(), wrong)
+    with pytest.raises(
+        InputError, match=r"instance: expected an Instance, got 'inst\.json'; relocbench\.read reads one"
+    ):
+        evaluate("inst.json", [0])

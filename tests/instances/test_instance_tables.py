@@ -156,7 +156,7 @@ def given(**changes):
         (given(clients={"x": [1, 2]}), "clients: expected columns x and y, or latitude and longitude, got ['x']"),
         (given(clients={"x": [1, 2], "y": [1]}), "clients.y: expected 2 values as in other columns, got 1"),
         (given(clients=[(0, 0), (1, "far")]), "clients[1].y: expected a number, got 'far'"),
-        (given(clients=[(0, 0), (1, float("nan"))]), "clients[1].y: expected a finite number, got nan"),
+        (given(clients=[(0, 0), (1, float("nan"))]), "clients[1].y: is missing"),
         (given(clients=[(0, 0), {"x": 1}]), "clients[1].y: is missing"),
         (given(clients=[{"id": 5, "x": 0, "y": 0}] * 2), "clients[1].id: 5 is listed twice"),
         (
@@ -180,7 +180,10 @@ def given(**changes):
         ),
         (given(topics={**LONG, "client": [0, 1, 1, 3, 2, 3]}), "topics[2].client: 1 is listed twice in topic 'a'"),
         (given(topics={**LONG, "role": ["x"] * 6}), "topics[0].role: expected publish, subscribe or both, got 'x'"),
-        (given(topics={**LONG, "spool": [8, 7, 8, 8, 6, 6]}), "topics[1].spool: expected 8 as in the first row of the"),
+        (
+            given(topics={**LONG, "spool": [8, 7, 8, 8, 6, 6]}),
+            "topics[1].spool: expected 8 as in an earlier row of the",
+        ),
         (given(spool_per_member=True), "spool_per_member: expected a number, got True"),
     ],
 )

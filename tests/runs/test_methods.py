@@ -30,7 +30,7 @@ def test_selectors_are_parsed_and_written(text, settings, start):
     [
         ("", "method: expected name or name[parameter=value,...], got ''"),
         ("reloc[k=8", "method: expected name or name[parameter=value,...], got 'reloc[k=8'"),
-        ("relocc", f"method: expected one of {NAMES}, got 'relocc'"),
+        ("relocc", f"method: expected one of {NAMES}, got 'relocc'; did you mean 'reloc'?"),
         ("reloc[k=many]", "method reloc: k: expected a whole number or auto, got 'many'"),
         ("reloc[k=2.5]", "method reloc: k: expected a whole number or auto, got '2.5'"),
         ("reloc[revisit=1]", "method reloc: revisit: expected true or false, got '1'"),
@@ -39,7 +39,7 @@ def test_selectors_are_parsed_and_written(text, settings, start):
         ("anneal[k=8]", "method anneal: expected parameter=value with one of: moves, start; got 'k=8'"),
         ("nearest[k=1]", "method nearest: expected parameter=value with one of: no parameters; got 'k=1'"),
         ("reloc[k=1,k=2]", "method reloc: k is given twice"),
-        ("anneal[start=relocc]", f"method: expected one of {NAMES}, got 'relocc'"),
+        ("anneal[start=relocc]", f"method: expected one of {NAMES}, got 'relocc'; did you mean 'reloc'?"),
     ],
 )
 def test_errors_of_selectors_name_the_parameter(text, problem):

@@ -49,6 +49,9 @@ def two(instance, seed):
 def nothing(instance, *, seed, time_limit):
     return None
 
+def required(instance, *, seed, time_limit, depth):
+    return None
+
 number = 3
 """
 
@@ -87,7 +90,7 @@ def test_an_external_method_runs_in_a_worker_process(mine):
         assert worker.run(INSTANCE, as_selector("mine.py:listed")).home.tolist() == [0] * INSTANCE.n_clients
         outcome = worker.run(INSTANCE, as_selector("mine.py:nothing"))
     assert (outcome.status, outcome.failure) == ("error", "raised")
-    assert outcome.error == f"InputError: home: expected {INSTANCE.n_clients} servers, one per client, got shape ()"
+    assert outcome.error == f"InputError: home: expected {INSTANCE.n_clients} servers, one per client, got None"
 
 
 def test_a_file_that_has_changed_is_read_again(mine):
@@ -319,6 +322,10 @@ def test_a_package_may_register_methods(monkeypatch):
     [
         (MINE, "other.py:f", "method other.py:f: expected a Python file, the file does not exist"),
         (MINE, "mine.py:f", "method mine.py:f: expected a function f in mine.py, it has none of that name"),
+        (MINE, "mine.py:lited", "it has none of that name; did you mean 'listed'?"),
+        (MINE, "mine.listed", "method: expected package.module:function, got mine.listed; did you mean mine:listed?"),
+        (MINE, "mine.py:required", "every parameter needs a default value (missing a required argument: 'depth')"),
+        ("from . import x", "mine.py:f", "package; name the function as package.module:function"),
         (MINE, "mine.py:number", "method mine.py:number: expected a function, number is not callable"),
         (MINE, "mine.py:two", "method mine.py:two: expected f(instance, *, seed, time_limit) -> homes, got another"),
         ("x = = 1", "mine.py:f", "method mine.py:f: cannot be imported (SyntaxError: invalid syntax"),

@@ -88,7 +88,7 @@ def test_the_page_is_complete_in_a_browser(measurements, tmp_path):
         assert chromium.texts("h2") == [
             "Excess against σ, paper",
             "What is compared",
-            "Regime by regime",
+            "Row by row",
             "Distribution of the excess",
             "Excess against time",
             "Every run",

@@ -1,5 +1,6 @@
 """Code of other people runs in a worker process only, under the limits of its run, and cannot deceive the workbench."""
 
+import json
 import os
 import sys
 import time
@@ -152,6 +153,20 @@ def test_a_message_of_another_run_ends_the_run():
     record = RunRecord("this")
     record.add(b'["that", "home", [0]]')
     assert (record.home, record.invalid) == (None, "sent a message of another run")
+
+
+def test_a_process_is_believed_about_the_time_only_as_far_as_nobody_looked():
+    usage = {"cpu": 1.0, "peak": 1, "threads": 1, "kind": "raised", "message": ""}
+    now = time.perf_counter()
+    for ready, ended, expected in (
+        (now - 2.0, now - 1.0, 1.0),  # both were read late: the process says how long it took
+        (now - 2.0, now - 1.9999, 0.5),  # the supervisor looked after that, and there was no answer
+        (now + 9.0, now + 9.0, 0.0),  # no message is from the future
+    ):
+        record = RunRecord("this", begin=now - 10.0)
+        record.add(json.dumps(["this", "ready", {"cpu": 0.0, "clock": ready}]).encode(), now - 3.0)
+        record.add(json.dumps(["this", "failure", usage | {"clock": ended}]).encode(), now - 1.5)
+        assert record.ended_at - record.ready_at == pytest.approx(expected, abs=0.2)
 
 
 def test_a_process_is_used_again_only_if_the_method_left_nothing_behind():
