@@ -97,9 +97,10 @@ def cluster_tasks(
     entry_order = np.argsort(member_cluster, kind="stable")
     entry_bounds = np.searchsorted(member_cluster[entry_order], np.arange(clusters.count + 1))
     member_topic = instance.members.owner()
+    topic_size = instance.members.sizes
     visits = visits or Visits()
     client_ids = np.arange(instance.n_clients) if visits.client_id is None else visits.client_id
-    topic_ids = np.arange(instance.n_topics) if visits.topic_id is None else visits.topic_id
+    topic_id = member_topic if visits.topic_id is None else visits.topic_id[member_topic]
 
     for k in range(clusters.count):
         clients = client_order[client_bounds[k] : client_bounds[k + 1]]
@@ -116,8 +117,8 @@ def cluster_tasks(
             visits,
             client_id=client_id,
             entry_client=position[instance.members.item[entries]],
-            entry_topic=topic_ids[member_topic[entries]],
-            entry_size=instance.members.sizes[member_topic[entries]],
+            entry_topic=topic_id[entries],
+            entry_size=topic_size[member_topic[entries]],
             entry_publishes=(instance.member_role[entries] & PUBLISHES) > 0,
             entry_spool=instance.spool[member_topic[entries]],
             storage_capacity=instance.storage_capacity[servers],
@@ -138,7 +139,7 @@ def make_task(
     *,
     client_id: IdArray,
     entry_client: IntArray,
-    entry_topic: IdArray,
+    entry_topic: npt.NDArray[np.integer[Any]],
     entry_size: npt.NDArray[np.integer[Any]],
     entry_publishes: npt.NDArray[np.bool_],
     entry_spool: FloatArray,
@@ -202,7 +203,7 @@ def visiting_order(
     visits: Visits,
     client_id: IdArray,
     entry_client: IntArray,
-    entry_topic: IdArray,
+    entry_topic: npt.NDArray[np.integer[Any]],
     entry_size: npt.NDArray[np.integer[Any]],
 ) -> OffsetArray | None:
     """Return the order in which the memberships of one cluster are visited (lines 20 and 21 of Algorithm 1).
@@ -228,9 +229,9 @@ def visiting_order(
 
 
 def _visit_key(
-    order: Order, purpose: str, seed: int, ids: IdArray, size: npt.NDArray[np.integer[Any]]
+    order: Order, purpose: str, seed: int, ids: npt.NDArray[np.integer[Any]], size: npt.NDArray[np.integer[Any]]
 ) -> npt.NDArray[Any]:
     """Return the key by which topics or clients are sorted; the least is visited first."""
     if order == "random":
-        return hash_ids(ids, int(stream("reloc", purpose, seed).integers(2**62)))
+        return hash_ids(ids.astype(np.int64), int(stream("reloc", purpose, seed).integers(2**62)))
     return {"given": 0, "large": -1, "small": 1}[order] * size
