@@ -16,7 +16,7 @@ from relocbench.heuristics.readings import Factorised, Rank, Reading, Ties
 from relocbench.instances.errors import InputError
 from relocbench.instances.instance import Instance
 from relocbench.instances.kernels.compiled import compiled
-from relocbench.instances.kernels.id_hash import hash_ids
+from relocbench.instances.kernels.id_hash import IdArray, hash_ids
 from relocbench.instances.kernels.ragged import FloatArray, IntArray, OffsetArray
 from relocbench.instances.kernels.random_numbers import uniform
 from relocbench.instances.kernels.random_streams import stream
@@ -76,9 +76,7 @@ class RelatedClients(NamedTuple):
     level: IntArray
 
 
-def tie_break(
-    ties: Ties, client_x: FloatArray, client_y: FloatArray, client_id: npt.NDArray[np.int64], seed: int
-) -> TieBreak:
+def tie_break(ties: Ties, client_x: FloatArray, client_y: FloatArray, client_id: IdArray, seed: int) -> TieBreak:
     """Return the order of equally related clients within one cluster.
 
     Parameters

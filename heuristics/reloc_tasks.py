@@ -15,11 +15,9 @@ from relocbench.heuristics.clusters import Clusters
 from relocbench.heuristics.readings import Order
 from relocbench.heuristics.reloc_loop import ClusterTask
 from relocbench.instances.instance import PUBLISHES, Instance
-from relocbench.instances.kernels.id_hash import hash_ids
+from relocbench.instances.kernels.id_hash import IdArray, hash_ids
 from relocbench.instances.kernels.ragged import FloatArray, IntArray, OffsetArray, offsets
 from relocbench.instances.kernels.random_streams import stream
-
-IdArray = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True, eq=False)

@@ -13,9 +13,9 @@ from relocbench.heuristics.otos import topic_servers
 from relocbench.heuristics.readings import READINGS, Reading
 from relocbench.heuristics.relations import most_related_exactly
 from relocbench.heuristics.reloc import Related, Steps, cluster_ties, factor_relations, loop_rules, place_cluster
-from relocbench.heuristics.reloc_tasks import Cluster, IdArray, Visits, make_task
+from relocbench.heuristics.reloc_tasks import Cluster, Visits, make_task
 from relocbench.instances.errors import InputError
-from relocbench.instances.kernels.id_hash import hash_ids
+from relocbench.instances.kernels.id_hash import IdArray, hash_ids
 from relocbench.instances.kernels.ragged import FloatArray, IntArray, offsets
 from relocbench.instances.nearest_server import nearest_by_distance
 from relocbench.spark.blocks import BLOCK_SCHEMA, pack, unpack

@@ -10,8 +10,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from relocbench.instances.files.edge_list import IdArray
-from relocbench.instances.kernels.id_hash import hash_ids
+from relocbench.instances.kernels.id_hash import IdArray, hash_ids
 
 BLOCK_SCHEMA = "block int, payload binary"
 _ARROW_SCHEMA = pa.schema([("block", pa.int32()), ("payload", pa.binary())])

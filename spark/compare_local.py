@@ -13,8 +13,8 @@ from relocbench.heuristics.reloc import Related, Steps, factor_relations, loop_r
 from relocbench.heuristics.reloc_tasks import cluster_tasks
 from relocbench.instances.errors import InputError, reason
 from relocbench.instances.evaluation import evaluate
-from relocbench.instances.files.edge_list import IdArray
 from relocbench.instances.instance import Instance
+from relocbench.instances.kernels.id_hash import IdArray
 from relocbench.instances.kernels.ragged import FloatArray, IntArray, Ragged
 from relocbench.spark.assign import RelocOptions
 from relocbench.spark.checkpoints import INPUTS_KEY, read_record

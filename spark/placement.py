@@ -11,14 +11,13 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from relocbench.instances.errors import InputError
-from relocbench.instances.files.edge_list import IdArray
 from relocbench.instances.generators.paper_generator import (
     LARGEST_SPREAD,
     PaperParameters,
     place_servers,
     to_millimetres,
 )
-from relocbench.instances.kernels.id_hash import hash_ids
+from relocbench.instances.kernels.id_hash import IdArray, hash_ids
 from relocbench.instances.kernels.ragged import FloatArray
 from relocbench.instances.kernels.random_streams import stream
 from relocbench.spark.blocks import BLOCK_SCHEMA, pack, unpack

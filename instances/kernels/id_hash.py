@@ -3,8 +3,10 @@
 import numpy as np
 import numpy.typing as npt
 
+IdArray = npt.NDArray[np.int64]
 
-def hash_ids(ids: npt.NDArray[np.int64], salt: int = 0) -> npt.NDArray[np.uint64]:
+
+def hash_ids(ids: IdArray, salt: int = 0) -> npt.NDArray[np.uint64]:
     """Hash ids to 64 bits each (splitmix64).
 
     Parameters
