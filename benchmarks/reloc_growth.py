@@ -13,9 +13,10 @@ from pathlib import Path
 import numpy as np
 
 from relocbench.heuristics.clusters import make_clusters
+from relocbench.heuristics.readings import Reading
 from relocbench.heuristics.relations import svd_factors
 from relocbench.heuristics.reloc import relation_finder
-from relocbench.heuristics.reloc_loop import place
+from relocbench.heuristics.reloc_loop import Rules, place
 from relocbench.heuristics.reloc_tasks import cluster_tasks
 from relocbench.instances.generators.families import FAMILIES
 from relocbench.instances.instance import Instance
@@ -43,13 +44,14 @@ def best_seconds(work: Callable[[], object]) -> float:
 
 def loop_seconds(instance: Instance, related: int, revisit: bool) -> float:
     """Return the time of the assignment loop alone, over all clusters."""
-    finder = relation_finder(instance, "svd", related, 16, 0)
+    finder = relation_finder(instance, Reading(), related, 0)
     assert finder is not None
     tasks = []
     for cluster in cluster_tasks(instance, make_clusters(instance, 4, 0)):
-        start, item = finder(cluster.clients)
-        tasks.append(cluster.task._replace(related_start=start, related=item))
-    return best_seconds(lambda: [place(task, True, False, revisit) for task in tasks])
+        found = finder(cluster)
+        tasks.append(cluster.task._replace(related_start=found.start, related=found.item))
+    rules = Rules(cooperate=True, revisit=revisit)
+    return best_seconds(lambda: [place(task, rules) for task in tasks])
 
 
 def worst_case(topics: int, members: int, per_client: int) -> Instance:

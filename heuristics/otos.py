@@ -4,6 +4,7 @@ import numpy as np
 
 from relocbench.heuristics.clusters import Clusters
 from relocbench.heuristics.reloc import Steps, run_clusters
+from relocbench.heuristics.reloc_loop import Rules
 from relocbench.heuristics.reloc_tasks import cluster_tasks
 from relocbench.instances.instance import Instance
 from relocbench.instances.kernels.compiled import compiled
@@ -44,7 +45,7 @@ def solve(instance: Instance, *, seed: int, time_limit: float) -> Solution:
     preferred = np.zeros(instance.n_clients, np.int32)
     in_a_topic = instance.topics.sizes > 0
     preferred[in_a_topic] = server_of_topic[instance.topics.item[instance.topics.start[:-1][in_a_topic]]]
-    steps = Steps(related=None, cooperate=True)
+    steps = Steps(None, Rules(cooperate=True))
     return Solution(run_clusters(instance, cluster_tasks(instance, one_cluster, preferred), steps))
 
 

@@ -2,6 +2,7 @@
 
 The parts of Algorithm 1 are in these modules:
 
+- :mod:`heuristics.readings`: the points that the paper leaves open, and named readings of them
 - :mod:`heuristics.clusters`: the locality step, line 17
 - :mod:`heuristics.relations`: the relation step, lines 18, 19 and 22
 - :mod:`heuristics.reloc_tasks`: the decomposition into clusters
@@ -20,20 +21,39 @@ from typing import Literal
 import numpy as np
 
 from relocbench.heuristics.clusters import Clusters, make_clusters
-from relocbench.heuristics.relations import most_related_by_factors, most_related_exactly, nmf_factors, svd_factors
-from relocbench.heuristics.reloc_loop import place
-from relocbench.heuristics.reloc_tasks import Cluster, cluster_tasks
+from relocbench.heuristics.readings import (
+    DEFAULT_READING,
+    READINGS,
+    AsRead,
+    Cooperation,
+    Factorised,
+    Initial,
+    Order,
+    Rank,
+    Reading,
+    ReadingName,
+    Relation,
+    Ties,
+    named_reading,
+)
+from relocbench.heuristics.relations import (
+    RelatedClients,
+    TieBreak,
+    most_related_by_factors,
+    most_related_exactly,
+    relation_factors,
+    tie_break,
+)
+from relocbench.heuristics.reloc_loop import FIRST_IN_LIST, MOST_LOADED_HOME, NEAREST_HOME, Rules, place
+from relocbench.heuristics.reloc_tasks import Cluster, Visits, cluster_tasks
 from relocbench.instances.errors import InputError
 from relocbench.instances.evaluation import Evaluation, evaluate
 from relocbench.instances.instance import Instance
-from relocbench.instances.kernels.ragged import FloatArray, IntArray, OffsetArray, offsets
+from relocbench.instances.kernels.ragged import FloatArray, IntArray, offsets
 from relocbench.instances.solution import Solution
 
-Relation = Literal["svd", "exact", "nmf"]
-Cooperation = Literal["client", "topic"]
-# A function that takes the clients of one cluster (ascending) and returns the related clients of each of them,
-# strongest first, as a ragged array of positions in that list (line 22 of Algorithm 1).
-Related = Callable[[IntArray], tuple[OffsetArray, IntArray]]
+# A function that returns the related clients of each client of a cluster (line 22 of Algorithm 1).
+Related = Callable[[Cluster], RelatedClients]
 
 
 @dataclass(frozen=True)
@@ -44,14 +64,12 @@ class Steps:
     ----------
     related
         Returns the related clients within a cluster (line 22). With None the relation step (lines 24 to 31) is omitted.
-    cooperate, whole_topic, revisit
-        As for :func:`heuristics.reloc_loop.place`.
+    rules
+        The reading of the loop.
     """
 
     related: Related | None
-    cooperate: bool
-    whole_topic: bool = False
-    revisit: bool = False
+    rules: Rules
 
 
 @dataclass(frozen=True)
@@ -80,10 +98,17 @@ def solve(
     time_limit: float,
     k: int | Literal["auto"] = 4,
     related: int = 100,
-    rank: int = 16,
-    relation: Relation = "svd",
-    cooperation: Cooperation = "client",
-    revisit: bool = False,
+    reading: ReadingName = DEFAULT_READING,
+    relation: Relation | AsRead = "reading",
+    rank: Rank | AsRead = "reading",
+    factorised: Factorised | AsRead = "reading",
+    diagonal: bool | AsRead = "reading",
+    ties: Ties | AsRead = "reading",
+    initial: Initial | AsRead = "reading",
+    cooperation: Cooperation | AsRead = "reading",
+    revisit: bool | AsRead = "reading",
+    topic_order: Order | AsRead = "reading",
+    client_order: Order | AsRead = "reading",
     threads: int = 2,
 ) -> Solution:
     """Run Algorithm 1 of the paper.
@@ -93,23 +118,17 @@ def solve(
     instance
         The problem.
     seed
-        The seed of K-means and of ``relation=nmf``.
+        The seed of K-means, of ``relation=nmf`` and of everything that is ``random``.
     time_limit
         With ``k=auto``, no further ``k`` is tried after this many seconds. Otherwise not used.
     k
         ``K``, the number of clusters (line 17). ``auto`` tries several values and keeps the homes with the least ``Y``.
     related
         ``M′``, the number of related clients that are considered, strongest first (line 22).
-    rank
-        The number of columns of the factorisation (line 19).
-    relation
-        The score of a relation: from the ``svd`` or ``nmf`` of the client×topic incidence matrix, or ``exact``, the
-        number of shared topics.
-    cooperation
-        What leaves an overloaded server (lines 36 to 42): the ``client``, or all publishers of the ``topic`` on the
-        server.
-    revisit
-        Whether a client gets a new home in each of its topics. Otherwise it keeps its first home.
+    reading
+        A named reading of the points that the paper leaves open (``heuristics.readings.READINGS``).
+    relation, rank, factorised, diagonal, ties, initial, cooperation, revisit, topic_order, client_order
+        The fields of :class:`heuristics.readings.Reading`. With ``reading``, a field is as in the named reading.
     threads
         The number of clusters that run at the same time. The homes do not depend on it.
 
@@ -121,20 +140,33 @@ def solve(
     Raises
     ------
     InputError
-        If a parameter is out of range.
+        If a parameter is out of range, or two parameters contradict each other.
     """
     if k != "auto" and k < 1:
         raise InputError("method reloc: k", f"expected at least 1, got {k}")
-    if related < 0 or rank < 1 or threads < 1:
-        raise InputError("method reloc", "expected related >= 0, rank >= 1 and threads >= 1")
-    relations = relation_finder(instance, relation, related, rank, seed)
+    if related < 0 or threads < 1:
+        raise InputError("method reloc", "expected related >= 0 and threads >= 1")
+    chosen = named_reading(
+        reading,
+        relation=relation,
+        rank=rank,
+        factorised=factorised,
+        diagonal=diagonal,
+        ties=ties,
+        initial=initial,
+        cooperation=cooperation,
+        revisit=revisit,
+        topic_order=topic_order,
+        client_order=client_order,
+    )
+    steps = Steps(relation_finder(instance, chosen, related, seed), loop_rules(chosen))
+    visits = Visits(chosen.topic_order, chosen.client_order, seed)
     best: tuple[float, IntArray] | None = None
     begin = time.perf_counter()
     for clusters in _clusterings(instance, k, seed):
         if best is not None and time.perf_counter() - begin > time_limit:
             break
-        steps = Steps(relations, cooperate=True, whole_topic=cooperation == "topic", revisit=revisit)
-        home = run_clusters(instance, cluster_tasks(instance, clusters), steps, threads)
+        home = run_clusters(instance, cluster_tasks(instance, clusters, visits=visits), steps, threads)
         cost = evaluate(instance, home).objective if k == "auto" else 0.0
         if best is None or cost < best[0]:
             best = (cost, home)
@@ -142,7 +174,7 @@ def solve(
     return Solution(best[1])
 
 
-def snapshots(instance: Instance, *, seed: int, k: int = 4, related: int = 100, rank: int = 16) -> list[Snapshot]:
+def snapshots(instance: Instance, *, seed: int, k: int = 4, related: int = 100) -> list[Snapshot]:
     """Return the homes after each of the three steps of RELOC, for the step-by-step figure.
 
     Algorithm 1 alternates the steps client by client. Each snapshot is the result of the whole loop without the later
@@ -150,7 +182,7 @@ def snapshots(instance: Instance, *, seed: int, k: int = 4, related: int = 100, 
 
     Parameters
     ----------
-    instance, seed, k, related, rank
+    instance, seed, k, related
         As for :func:`solve`.
 
     Returns
@@ -158,26 +190,53 @@ def snapshots(instance: Instance, *, seed: int, k: int = 4, related: int = 100, 
     list
         The snapshots of the locality, relation and cooperation steps.
     """
+    reading = READINGS[DEFAULT_READING]
     clusters = make_clusters(instance, k, seed)
-    relations = relation_finder(instance, "svd", related, rank, seed)
+    relations = relation_finder(instance, reading, related, seed)
+    rules = loop_rules(reading)
+    visits = Visits(reading.topic_order, reading.client_order, seed)
     found = []
     for name, steps in (
-        ("locality", Steps(None, cooperate=False)),
-        ("relation", Steps(relations, cooperate=False)),
-        ("cooperation", Steps(relations, cooperate=True)),
+        ("locality", Steps(None, rules._replace(cooperate=False))),
+        ("relation", Steps(relations, rules._replace(cooperate=False))),
+        ("cooperation", Steps(relations, rules)),
     ):
-        home = run_clusters(instance, cluster_tasks(instance, clusters), steps)
+        home = run_clusters(instance, cluster_tasks(instance, clusters, visits=visits), steps)
         found.append(Snapshot(name, home, evaluate(instance, home)))
     return found
 
 
-def relation_finder(instance: Instance, relation: Relation, related: int, rank: int, seed: int) -> Related | None:
+def loop_rules(reading: Reading) -> Rules:
+    """Return the rules of the loop in a reading (lines 20 to 45 of Algorithm 1).
+
+    Parameters
+    ----------
+    reading
+        The reading.
+
+    Returns
+    -------
+    Rules
+        The rules, with cooperation.
+    """
+    return Rules(
+        cooperate=True,
+        whole_topic=reading.cooperation == "topic",
+        revisit=reading.revisit,
+        ties={"placed": NEAREST_HOME, "loaded": MOST_LOADED_HOME}.get(reading.ties, FIRST_IN_LIST),
+        least_used_first=reading.initial == "least-used",
+    )
+
+
+def relation_finder(instance: Instance, reading: Reading, related: int, seed: int) -> Related | None:
     """Return the function that finds the related clients within a cluster (lines 18, 19 and 22 of Algorithm 1).
 
     Parameters
     ----------
-    instance, relation, related, rank, seed
+    instance, related, seed
         As for :func:`solve`.
+    reading
+        The reading.
 
     Returns
     -------
@@ -186,35 +245,55 @@ def relation_finder(instance: Instance, relation: Relation, related: int, rank: 
     """
     if related == 0:
         return None
-    if relation == "exact":
+    if reading.relation == "exact":
 
-        def by_shared_topics(clients: IntArray) -> tuple[OffsetArray, IntArray]:
-            sizes = instance.topics.sizes[clients]
+        def by_shared_topics(cluster: Cluster) -> RelatedClients:
+            sizes = instance.topics.sizes[cluster.clients]
             start = offsets(sizes)
-            entries = np.arange(start[-1]) + np.repeat(instance.topics.start[clients] - start[:-1], sizes)
-            return most_related_exactly(start, instance.topics.item[entries], related)
+            entries = np.arange(start[-1]) + np.repeat(instance.topics.start[cluster.clients] - start[:-1], sizes)
+            ties = cluster_ties(cluster, reading, seed)
+            return most_related_exactly(start, instance.topics.item[entries], related, ties)
 
         return by_shared_topics
-    factors = svd_factors(instance, rank) if relation == "svd" else nmf_factors(instance, rank, seed)
-    return factor_relations(factors, related)
+    return factor_relations(relation_factors(instance, reading, seed), reading, related, seed)
 
 
-def factor_relations(factors: FloatArray, related: int) -> Related:
+def factor_relations(factors: FloatArray, reading: Reading, related: int, seed: int) -> Related:
     """Return the function that finds the related clients within a cluster by a given factorisation.
 
     Parameters
     ----------
     factors
         ``F`` of :mod:`heuristics.relations`, one row per client.
-    related
-        ``M′``, as for :func:`solve`.
+    reading, related, seed
+        As for :func:`relation_finder`.
 
     Returns
     -------
     function
         The function.
     """
-    return lambda clients: most_related_by_factors(factors[clients], related)
+    return lambda cluster: most_related_by_factors(
+        factors[cluster.clients], related, cluster_ties(cluster, reading, seed)
+    )
+
+
+def cluster_ties(cluster: Cluster, reading: Reading, seed: int) -> TieBreak:
+    """Return the order of equally related clients within a cluster (line 22 of Algorithm 1).
+
+    Parameters
+    ----------
+    cluster
+        The cluster.
+    reading, seed
+        As for :func:`relation_finder`.
+
+    Returns
+    -------
+    TieBreak
+        The order.
+    """
+    return tie_break(reading.ties, cluster.task.client_x, cluster.task.client_y, cluster.client_id, seed)
 
 
 def run_clusters(instance: Instance, clusters: Iterator[Cluster], steps: Steps, threads: int = 1) -> IntArray:
@@ -267,9 +346,9 @@ def place_cluster(cluster: Cluster, steps: Steps) -> IntArray:
     """
     task = cluster.task
     if steps.related is not None:
-        start, item = steps.related(cluster.clients)
-        task = task._replace(related_start=start, related=item)
-    local = place(task, steps.cooperate, steps.whole_topic, steps.revisit)
+        found = steps.related(cluster)
+        task = task._replace(related_start=found.start, related=found.item, related_level=found.level)
+    local = place(task, steps.rules)
     # The loop never reaches a client without a topic. Every server is equally good for it, so it gets the first one.
     return cluster.servers[np.maximum(local, 0)]
 

@@ -33,6 +33,9 @@ from relocbench.instances.kernels.ragged import FloatArray, IntArray, OffsetArra
 
 # The home of a client that has not been assigned yet.
 NOWHERE = -1
+# Who comes first among equally related clients: the first in the list, the one whose home is the nearest server with
+# room, or the one whose home is the most loaded server with room.
+FIRST_IN_LIST, NEAREST_HOME, MOST_LOADED_HOME = 0, 1, 2
 
 
 class ClusterTask(NamedTuple):
@@ -61,6 +64,8 @@ class ClusterTask(NamedTuple):
         The initial server of each client (OTOS). If empty, it is the nearest server with ``θ = 1`` (RELOC).
     related_start, related
         The related clients of each client, strongest first, as a ragged array (``C′`` in line 22).
+    related_level
+        The level of each related client: equal for equal scores. It is not used with ``FIRST_IN_LIST``.
     """
 
     entry_client: IntArray
@@ -80,6 +85,32 @@ class ClusterTask(NamedTuple):
     preferred: IntArray
     related_start: OffsetArray
     related: IntArray
+    related_level: IntArray
+
+
+class Rules(NamedTuple):
+    """The reading of lines 20 to 45 of Algorithm 1.
+
+    Attributes
+    ----------
+    cooperate
+        Whether a client leaves a server that it overloads (lines 36 to 42).
+    whole_topic
+        Whether all publishers of the topic leave the server, as in the prose of the paper, rather than the one client,
+        as in Algorithm 1.
+    revisit
+        Whether a client gets a new home in each of its topics. Otherwise it keeps the home of its first topic.
+    ties
+        ``FIRST_IN_LIST``, ``NEAREST_HOME`` or ``MOST_LOADED_HOME`` (lines 24 to 31).
+    least_used_first
+        Whether the initial server is the least used one (line 23). Otherwise it is the nearest with ``θ = 1``.
+    """
+
+    cooperate: bool
+    whole_topic: bool = False
+    revisit: bool = False
+    ties: int = FIRST_IN_LIST
+    least_used_first: bool = False
 
 
 class _Loads(NamedTuple):
@@ -110,20 +141,15 @@ class _Loads(NamedTuple):
 
 
 @compiled
-def place(task: ClusterTask, cooperate: bool, whole_topic: bool, revisit: bool) -> IntArray:
+def place(task: ClusterTask, rules: Rules) -> IntArray:
     """Run lines 20 to 45 of Algorithm 1 on one cluster.
 
     Parameters
     ----------
     task
         The cluster.
-    cooperate
-        Whether a client leaves a server that it overloads (lines 36 to 42).
-    whole_topic
-        Whether all publishers of the topic leave the server, as in the prose of the paper, rather than the one client,
-        as in Algorithm 1.
-    revisit
-        Whether a client gets a new home in each of its topics. Otherwise it keeps the home of its first topic.
+    rules
+        The reading of these lines.
 
     Returns
     -------
@@ -134,17 +160,17 @@ def place(task: ClusterTask, cooperate: bool, whole_topic: bool, revisit: bool) 
     for e in range(len(task.entry_client)):  # lines 20 and 21
         client = task.entry_client[e]
         if loads.home[client] == NOWHERE:
-            loads.home[client] = _choose_server(task, loads, client)  # lines 22 to 32
-        elif revisit:
-            _move(task, loads, client, _choose_server(task, loads, client), e - 1)
+            loads.home[client] = _choose_server(task, rules, loads, client)  # lines 22 to 32
+        elif rules.revisit:
+            _move(task, loads, client, _choose_server(task, rules, loads, client), e - 1)
         if not task.entry_publishes[e]:  # line 33
             continue
         server = loads.home[client]
         _count_publisher(task, loads, task.entry_topic[e], server, 1)  # lines 34 and 35
-        if cooperate and not _has_room(task, loads, server):  # lines 36 and 37
+        if rules.cooperate and not _has_room(task, loads, server):  # lines 36 and 37
             other = _least_used(task, loads)  # line 38
             if other != server:
-                if whole_topic:
+                if rules.whole_topic:
                     topic = task.entry_topic[e]
                     first = e
                     while first > 0 and task.entry_topic[first - 1] == topic:
@@ -183,19 +209,45 @@ def _no_loads(task: ClusterTask) -> _Loads:
 
 
 @compiled
-def _choose_server(task: ClusterTask, loads: _Loads, client: int) -> int:
+def _choose_server(task: ClusterTask, rules: Rules, loads: _Loads, client: int) -> int:
     """Return the home of the most strongly related client whose home has ``θ = 1`` (lines 24 to 31).
 
     If there is none, return the initial server (line 23). All clients of a task are in one cluster, so that the
     condition of line 25 holds.
     """
-    for i in range(task.related_start[client], task.related_start[client + 1]):
-        server = loads.home[task.related[i]]
-        if server != NOWHERE and _has_room(task, loads, server):
-            return int(server)
+    if rules.ties == FIRST_IN_LIST:
+        for i in range(task.related_start[client], task.related_start[client + 1]):
+            server = loads.home[task.related[i]]
+            if server != NOWHERE and _has_room(task, loads, server):
+                return int(server)
+    else:
+        related = _best_related_home(task, rules, loads, client)
+        if related != NOWHERE:
+            return related
     if len(task.preferred) > 0:
         return int(task.preferred[client])
-    return _nearest_with_room(task, loads, client)
+    return _least_used(task, loads) if rules.least_used_first else _nearest_with_room(task, loads, client)
+
+
+@compiled
+def _best_related_home(task: ClusterTask, rules: Rules, loads: _Loads, client: int) -> int:
+    """Return the best home with ``θ = 1`` among the most strongly related clients that have one (lines 24 to 31).
+
+    The best home is the nearest or the most loaded one; ties go to the client with the lowest index.
+    """
+    best = np.inf
+    chosen = NOWHERE
+    for i in range(task.related_start[client], task.related_start[client + 1]):
+        if chosen != NOWHERE and task.related_level[i] != task.related_level[i - 1]:
+            break
+        server = loads.home[task.related[i]]
+        if server == NOWHERE or not _has_room(task, loads, server):
+            continue
+        cost = _delay(task, client, server) if rules.ties == NEAREST_HOME else -_server_usage(task, loads, server)
+        if chosen == NOWHERE or cost < best:
+            best = cost
+            chosen = int(server)
+    return chosen
 
 
 @compiled
@@ -206,12 +258,7 @@ def _nearest_with_room(task: ClusterTask, loads: _Loads, client: int) -> int:
     for l in range(len(task.storage_capacity)):
         if not _has_room(task, loads, l):
             continue
-        if task.delay.shape[0] > 0:
-            delay = task.delay[client, l]
-        else:
-            dx = task.client_x[client] - task.server_x[l]
-            dy = task.client_y[client] - task.server_y[l]
-            delay = euclidean_delay(dx, dy, task.delay_per_km)
+        delay = _delay(task, client, l)
         if delay < best:
             best = delay
             nearest = l
@@ -219,19 +266,33 @@ def _nearest_with_room(task: ClusterTask, loads: _Loads, client: int) -> int:
 
 
 @compiled
+def _delay(task: ClusterTask, client: int, l: int) -> float:
+    """Return ``dH`` of a client and a server."""
+    if task.delay.shape[0] > 0:
+        return float(task.delay[client, l])
+    dx = task.client_x[client] - task.server_x[l]
+    dy = task.client_y[client] - task.server_y[l]
+    return float(euclidean_delay(dx, dy, task.delay_per_km))
+
+
+@compiled
 def _least_used(task: ClusterTask, loads: _Loads) -> int:
-    """Return the server with the least ``max(a_l/A_l, v_l/B_l)``; ties go to the lowest index (line 38)."""
+    """Return the server with the least ``max(a_l/A_l, v_l/B_l)``; ties go to the lowest index (lines 23 and 38)."""
     least = 0
     best = np.inf
     for l in range(len(task.storage_capacity)):
-        usage = max(
-            _usage(loads.storage_load[l], task.storage_capacity[l]),
-            _usage(loads.compute_load[l], task.compute_capacity[l]),
-        )
+        usage = _server_usage(task, loads, l)
         if usage < best:
             best = usage
             least = l
     return least
+
+
+@compiled
+def _server_usage(task: ClusterTask, loads: _Loads, l: int) -> float:
+    """Return ``max(a_l/A_l, v_l/B_l)``."""
+    storage = _usage(loads.storage_load[l], task.storage_capacity[l])
+    return float(max(storage, _usage(loads.compute_load[l], task.compute_capacity[l])))
 
 
 @compiled

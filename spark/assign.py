@@ -1,7 +1,7 @@
 """A home for every client at full scale: the methods of the paper. RELOC runs each cluster as one task."""
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -10,28 +10,33 @@ import pyarrow as pa
 
 from relocbench.heuristics.clusters import divide_servers, nearest_centroid
 from relocbench.heuristics.otos import topic_servers
-from relocbench.heuristics.relations import most_related_by_factors, most_related_exactly
-from relocbench.heuristics.reloc import Related, Steps, place_cluster
-from relocbench.heuristics.reloc_tasks import Cluster, make_task
+from relocbench.heuristics.readings import READINGS, Reading
+from relocbench.heuristics.relations import most_related_exactly
+from relocbench.heuristics.reloc import Related, Steps, cluster_ties, factor_relations, loop_rules, place_cluster
+from relocbench.heuristics.reloc_tasks import Cluster, Visits, make_task
 from relocbench.instances.errors import InputError
+from relocbench.instances.kernels.id_hash import IdArray, hash_ids
 from relocbench.instances.kernels.ragged import FloatArray, IntArray, offsets
 from relocbench.instances.nearest_server import nearest_by_distance
-from relocbench.spark.blocks import BLOCK_SCHEMA, hash_ids, pack, unpack
+from relocbench.spark.blocks import BLOCK_SCHEMA, pack, unpack
 from relocbench.spark.placement import Field
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 Method = Literal["reloc", "nearest", "random", "otos"]
-Relation = Literal["svd", "exact"]
 HOMES_SCHEMA = "client bigint, home int"
 # Columns of the clients dataset that the placement of a cluster needs.
 CLIENT_COLUMNS = ["client", "x", "y", "topic", "position", "size"]
 
 
+# The reading of the first version, whose records name only a part of it. Records of it mean this reading.
+IMPLIED_READING = asdict(READINGS["pseudocode"])
+
+
 @dataclass(frozen=True, kw_only=True)
-class RelocOptions:
-    """Options of RELOC at full scale. They mean the same as in :func:`heuristics.reloc.solve`.
+class RelocOptions(Reading):
+    """Options of RELOC at full scale: a reading of Algorithm 1, with the meaning that it has in the local method.
 
     Attributes
     ----------
@@ -39,32 +44,71 @@ class RelocOptions:
         The number of clusters ``K``.
     related
         The number of related clients ``M′``.
-    rank
-        The number of columns of the factorisation.
-    relation
-        How relations are scored: by factors (``svd``) or by the number of shared topics (``exact``).
     rounds
         The number of rounds of the factorisation.
     seed
-        The seed of K-means.
+        The seed of K-means and of everything that is ``random``.
     """
 
     k: int = 4
     related: int = 100
-    rank: int = 16
-    relation: Relation = "svd"
     rounds: int = 4
     seed: int = 0
 
     def __post_init__(self) -> None:
+        if self.relation == "nmf":
+            raise InputError("--relation", "expected svd or exact, got nmf: it is computed by the local method only")
+        if not self.diagonal:
+            raise InputError("--diagonal", "expected true, got false: it is computed by the local method only")
+        if self.rank == "full":
+            raise InputError("--rank", "expected a number, got full: --relation exact has the scores of full rank")
         for name, least in (("k", 1), ("related", 0), ("rank", 1), ("rounds", 1)):
             if getattr(self, name) < least:
                 raise InputError(f"--{name}", f"expected at least {least}, got {getattr(self, name)}")
+        super().__post_init__()
 
     @property
     def needs_factors(self) -> bool:
         """Whether relations are scored by factors."""
         return self.relation == "svd" and self.related > 0
+
+    @property
+    def columns(self) -> int:
+        """The number of columns of the factorisation."""
+        assert self.rank != "full"
+        return self.rank
+
+    @classmethod
+    def of_record(cls, record: Mapping[str, Any]) -> "RelocOptions":
+        """Return the options that a record holds.
+
+        Parameters
+        ----------
+        record
+            The inputs of a step of RELOC.
+
+        Returns
+        -------
+        RelocOptions
+            The options.
+        """
+        values = IMPLIED_READING | dict(record)
+        return cls(**{name: values[name] for name in cls.__dataclass_fields__})
+
+    def visits(self, client_id: IdArray | None = None, topic_id: IdArray | None = None) -> Visits:
+        """Return the order of topics and clients.
+
+        Parameters
+        ----------
+        client_id, topic_id
+            As for :class:`heuristics.reloc_tasks.Visits`.
+
+        Returns
+        -------
+        Visits
+            The order.
+        """
+        return Visits(self.topic_order, self.client_order, self.seed, client_id, topic_id)
 
 
 def nearest_homes(clients: "DataFrame", field: Field) -> "DataFrame":
@@ -196,12 +240,16 @@ def _cluster_placement(field: Field, server_cluster: IntArray, options: RelocOpt
         servers = np.flatnonzero(server_cluster == table["cluster"][0].as_py()).astype(np.int32)
         degree = table["topic"].combine_chunks().value_lengths().to_numpy(zero_copy_only=False)
         topic, position, size = (_flatten(table, name) for name in ("topic", "position", "size"))
-        # Algorithm 1 visits topics in the order of their ids and members in their order within the topic.
+        # The given order of Algorithm 1: topics in the order of their ids, members in their order within the topic.
         order = np.lexsort((position, topic))
         has_preferred = "preferred" in table.column_names
+        client_id = np.array(table["client"])
         task = make_task(
+            options.visits(),
+            client_id=client_id,
             entry_client=np.repeat(np.arange(len(table), dtype=np.int32), degree)[order],
             entry_topic=topic[order],
+            entry_size=size[order],
             entry_publishes=np.ones(len(topic), np.bool_),
             entry_spool=field.spool_per_member * size[order].astype(np.float64),
             storage_capacity=field.storage_capacity[servers],
@@ -214,8 +262,8 @@ def _cluster_placement(field: Field, server_cluster: IntArray, options: RelocOpt
             delay_per_km=field.delay_per_km,
             preferred=np.array(table["preferred"]) if has_preferred else np.empty(0, np.int32),
         )
-        steps = Steps(_relation_finder(table, topic, degree, options), cooperate=True)
-        cluster = Cluster(np.arange(len(table), dtype=np.int32), servers, task)
+        steps = Steps(_relation_finder(table, topic, degree, options), loop_rules(options))
+        cluster = Cluster(np.arange(len(table), dtype=np.int32), servers, task, client_id)
         return pa.table({"client": table["client"], "home": place_cluster(cluster, steps)})
 
     return place
@@ -228,8 +276,11 @@ def _relation_finder(
         return None
     if options.needs_factors:
         factors = _flatten(table, "factors").reshape(len(table), -1)
-        return lambda clients: most_related_by_factors(factors, options.related)
-    return lambda clients: most_related_exactly(offsets(degree), topic, options.related)
+        return factor_relations(factors, options, options.related, options.seed)
+    start = offsets(degree)
+    return lambda cluster: most_related_exactly(
+        start, topic, options.related, cluster_ties(cluster, options, options.seed)
+    )
 
 
 def _flatten(table: pa.Table, name: str) -> npt.NDArray[Any]:

@@ -34,7 +34,10 @@ def write_dataset(frame: "DataFrame", folder: Path) -> None:
 
 
 def run_once(
-    folder: Path, inputs: Mapping[str, Any], compute: Callable[[], Mapping[str, Any]]
+    folder: Path,
+    inputs: Mapping[str, Any],
+    compute: Callable[[], Mapping[str, Any]],
+    implied: Mapping[str, Any] | None = None,
 ) -> tuple[dict[str, Any], bool]:
     """Run a step unless its folder holds the result already.
 
@@ -46,6 +49,8 @@ def run_once(
         Everything that determines the result. It must be serialisable as JSON.
     compute
         Writes the datasets of the step and returns further entries for its record.
+    implied
+        The values of inputs that the records of earlier versions lack.
 
     Returns
     -------
@@ -63,8 +68,10 @@ def run_once(
     path = folder / RECORD_FILE
     if path.exists():
         record = read_record(folder)
-        if (earlier := record.get(INPUTS_KEY)) != inputs:
-            others = earlier if isinstance(earlier, dict) else {}
+        earlier = record.get(INPUTS_KEY)
+        missing = {name: value for name, value in (implied or {}).items() if name in inputs}
+        others = missing | earlier if isinstance(earlier, dict) else {}
+        if others != inputs:
             names = sorted(name for name in {*inputs, *others} if inputs.get(name) != others.get(name))
             differences = ", ".join(f"{name} {shown(others.get(name))}" for name in names)
             raise InputError(str(folder), f"was written with {differences}: choose another folder, or remove this one")

@@ -9,12 +9,12 @@ import pyarrow.parquet as pq
 
 from relocbench.heuristics import nearest, otos
 from relocbench.heuristics.clusters import make_clusters
-from relocbench.heuristics.reloc import Related, Steps, factor_relations, relation_finder, run_clusters
+from relocbench.heuristics.reloc import Related, Steps, factor_relations, loop_rules, relation_finder, run_clusters
 from relocbench.heuristics.reloc_tasks import cluster_tasks
 from relocbench.instances.errors import InputError, reason
 from relocbench.instances.evaluation import evaluate
-from relocbench.instances.files.edge_list import IdArray
 from relocbench.instances.instance import Instance
+from relocbench.instances.kernels.id_hash import IdArray
 from relocbench.instances.kernels.ragged import FloatArray, IntArray, Ragged
 from relocbench.spark.assign import RelocOptions
 from relocbench.spark.checkpoints import INPUTS_KEY, read_record
@@ -63,7 +63,7 @@ def read_local(folder: Path) -> tuple[Instance, IdArray]:
     """
     field, inputs = read_field(folder / "field"), read_record(folder / "field")[INPUTS_KEY]
     clients = _read(folder / "field" / "clients", ["client", "x", "y"]).sort_by("client")
-    topics = _read(Path(inputs["topics"]) / "topics", ["topic", "members"]).sort_by("topic")
+    topics = _read_topics(folder, ["topic", "members"])
     ids = clients["client"].to_numpy()
     members = topics["members"].combine_chunks()
     size = members.value_lengths().to_numpy(zero_copy_only=False).astype(np.int64)
@@ -168,15 +168,16 @@ def local_homes(folder: Path, method: str, instance: Instance, ids: IdArray) -> 
         return otos.solve(instance, seed=0, time_limit=0.0).home
     if method != "reloc":
         raise InputError(str(folder), f"expected reloc, nearest or otos, got {method}: it draws differently on Spark")
-    inputs = read_record(folder / method)[INPUTS_KEY]
-    options = RelocOptions(**{name: inputs[name] for name in RelocOptions.__dataclass_fields__})
+    options = RelocOptions.of_record(read_record(folder / method)[INPUTS_KEY])
     related: Related | None
     if options.needs_factors:
-        related = factor_relations(read_factors(folder / "factors" / "factors", ids), options.related)
+        factors = read_factors(folder / "factors" / "factors", ids)
+        related = factor_relations(factors, options, options.related, options.seed)
     else:
-        related = relation_finder(instance, "exact", options.related, options.rank, options.seed)
+        related = relation_finder(instance, options, options.related, options.seed)
     clusters = make_clusters(instance, options.k, options.seed)
-    return run_clusters(instance, cluster_tasks(instance, clusters), Steps(related, cooperate=True), threads=2)
+    tasks = cluster_tasks(instance, clusters, visits=options.visits(ids, _topic_ids(folder)))
+    return run_clusters(instance, tasks, Steps(related, loop_rules(options)), threads=2)
 
 
 def compare(folder: Path, method: str) -> Comparison:
@@ -199,6 +200,16 @@ def compare(folder: Path, method: str) -> Comparison:
     local = local_homes(folder, method, instance, ids)
     different = int(np.count_nonzero(homes != local))
     return Comparison(len(ids), different, objective, evaluate(instance, local).objective)
+
+
+def _topic_ids(folder: Path) -> IdArray:
+    return np.asarray(_read_topics(folder, ["topic"])["topic"].to_numpy(), np.int64)
+
+
+def _read_topics(folder: Path, columns: list[str]) -> pa.Table:
+    """Read the topics of a full-scale instance, sorted by their ids."""
+    inputs = read_record(folder / "field")[INPUTS_KEY]
+    return _read(Path(inputs["topics"]) / "topics", columns).sort_by("topic")
 
 
 def _read(folder: Path, columns: list[str]) -> pa.Table:

@@ -19,6 +19,7 @@ import numpy as np
 import pyarrow as pa
 from threadpoolctl import threadpool_limits
 
+from relocbench.heuristics.readings import Factorised
 from relocbench.instances.kernels.ragged import FloatArray
 from relocbench.spark.blocks import BLOCK_SCHEMA, block_of, pack, unpack
 from relocbench.spark.checkpoints import write_dataset
@@ -39,7 +40,7 @@ NEGLIGIBLE = 1e-10
 
 @contextlib.contextmanager
 def factorise(
-    clients: "DataFrame", topics: int, n_blocks: int, rank: int, rounds: int, work: Path
+    clients: "DataFrame", topics: int, n_blocks: int, rank: int, rounds: int, work: Path, factorised: Factorised = "Z"
 ) -> Iterator["DataFrame"]:
     """Compute the factors ``F``.
 
@@ -58,6 +59,8 @@ def factorise(
     work
         Folder for intermediate results, removed in the end. They are files rather than entries of Spark's cache: a
         lost executor does not lose them, and Spark's query plan does not grow from round to round.
+    factorised
+        As for :func:`heuristics.relations.svd_factors`.
 
     Yields
     ------
@@ -79,7 +82,12 @@ def factorise(
         shutil.rmtree(work / f"clients-{number}")
         transform = _orthonormalising(_gram(topic_side))
     client_side = _checkpoint(_product(tiles, topic_side, "topic", transform), work / "clients")
-    rotation = _eigenvectors(_gram(client_side))[1][:, ::-1][:, :rank]
+    values, vectors = _eigenvectors(_gram(client_side))
+    rotation = vectors[:, ::-1][:, :rank]
+    if factorised == "incidence":
+        # The columns of F have the lengths Σ, and ``values`` are their squares.
+        kept = values > NEGLIGIBLE * values[-1]
+        rotation = rotation * np.where(kept, np.where(kept, values, 1.0) ** -0.25, 0.0)[::-1][:rank]
     ids = clients.select("client").mapInArrow(_pack_ids(n_blocks), BLOCK_SCHEMA)
     rows = _factor_rows(rotation)
     yield ids.groupBy("block").cogroup(client_side.groupBy("block")).applyInArrow(rows, FACTORS_SCHEMA)

@@ -13,7 +13,15 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from relocbench.instances.errors import InputError
 from relocbench.instances.evaluation import Evaluation
 from relocbench.instances.generators.paper_generator import PaperParameters
-from relocbench.spark.assign import Method, RelocOptions, nearest_homes, otos_homes, random_homes, reloc_homes
+from relocbench.spark.assign import (
+    IMPLIED_READING,
+    Method,
+    RelocOptions,
+    nearest_homes,
+    otos_homes,
+    random_homes,
+    reloc_homes,
+)
 from relocbench.spark.checkpoints import run_once, write_dataset
 from relocbench.spark.evaluate import evaluate_homes
 from relocbench.spark.factors import factorise
@@ -91,7 +99,7 @@ def solve_field(
         return timed("evaluation", lambda: evaluate_homes(clients, read_dataset(spark, homes), field, homes)).values()
 
     inputs = {"method": method, **(asdict(options) if method == "reloc" else {"seed": options.seed})}
-    return run_once(out / method, inputs, compute)
+    return run_once(out / method, inputs, compute, implied=IMPLIED_READING)
 
 
 def evaluate_folder(spark: "SparkSession", folder: Path, homes: Path) -> Evaluation:
@@ -146,8 +154,10 @@ def read_dataset(spark: "SparkSession", folder: Path) -> "DataFrame":
 
 def _write_factors(clients: "DataFrame", field: Field, folder: Path, options: RelocOptions) -> None:
     def compute() -> dict[str, Any]:
-        with factorise(clients, field.topics, field.n_blocks, options.rank, options.rounds, folder / "work") as factors:
+        rank, rounds, factorised = options.columns, options.rounds, options.factorised
+        with factorise(clients, field.topics, field.n_blocks, rank, rounds, folder / "work", factorised) as factors:
             write_dataset(factors, folder / "factors")
         return {}
 
-    run_once(folder, {"rank": options.rank, "rounds": options.rounds}, compute)
+    inputs = {name: getattr(options, name) for name in ("rank", "rounds", "factorised")}
+    run_once(folder, inputs, compute, implied=IMPLIED_READING)

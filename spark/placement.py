@@ -11,16 +11,16 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from relocbench.instances.errors import InputError
-from relocbench.instances.files.edge_list import IdArray
 from relocbench.instances.generators.paper_generator import (
     LARGEST_SPREAD,
     PaperParameters,
     place_servers,
     to_millimetres,
 )
+from relocbench.instances.kernels.id_hash import IdArray, hash_ids
 from relocbench.instances.kernels.ragged import FloatArray
 from relocbench.instances.kernels.random_streams import stream
-from relocbench.spark.blocks import BLOCK_SCHEMA, hash_ids, pack, unpack
+from relocbench.spark.blocks import BLOCK_SCHEMA, pack, unpack
 from relocbench.spark.checkpoints import INPUTS_KEY, read_record, run_once, write_dataset
 
 if TYPE_CHECKING:

@@ -15,9 +15,9 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from relocbench.instances.errors import InputError
-from relocbench.instances.files.edge_list import IdArray
 from relocbench.instances.files.follower_graph import FollowerGraph
-from relocbench.spark.blocks import BLOCK_SCHEMA, hash_ids, pack, unpack
+from relocbench.instances.kernels.id_hash import IdArray, hash_ids
+from relocbench.spark.blocks import BLOCK_SCHEMA, pack, unpack
 from relocbench.spark.checkpoints import run_once, write_dataset
 from relocbench.spark.edge_list import EdgeList, find_edges, read_pieces
 

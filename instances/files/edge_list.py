@@ -10,13 +10,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.csv as pa_csv
 
 from relocbench.instances.errors import shown
-
-IdArray = npt.NDArray[np.int64]
+from relocbench.instances.kernels.id_hash import IdArray
 
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 _ID = re.compile(r"-?[0-9]+")  # int() would also accept 1_000 and the digits of other scripts

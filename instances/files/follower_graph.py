@@ -15,7 +15,6 @@ import numpy.typing as npt
 
 from relocbench.instances.errors import InputError, reason, shown
 from relocbench.instances.files.edge_list import (
-    IdArray,
     edge_of,
     is_comment,
     may_be_header,
@@ -23,6 +22,7 @@ from relocbench.instances.files.edge_list import (
     separator_of,
 )
 from relocbench.instances.files.limited_file import limited_lines, open_limited
+from relocbench.instances.kernels.id_hash import IdArray
 
 # The largest edge list in bytes, decompressed: about 2·10⁹ edges, which need 32 GiB of memory. Spark reads larger ones.
 LARGEST_EDGE_LIST = 32 << 30

@@ -266,6 +266,17 @@ FAMILIES = {
             replicates=10,
         ),
         Family(
+            # The paper states the largest size of a topic, but not how large topics are on average. The least size
+            # decides this, and with it how much of the storage is needed.
+            name="paper-tightness",
+            summary="the paper's numbers with larger and larger topics: delay against the least topic size, for each σ",
+            parameters_class=PaperParameters,
+            fixed={},
+            grid=_grid(min_topic_size=(2, 4, 6, 8, 10, 12), sigma=(1.0, 5.0, 10.0, 20.0)),
+            label="m{min_topic_size}-s{sigma:g}",
+            replicates=10,
+        ),
+        Family(
             # The paper's two figures require seven members: only then a server with A = 7 can store the topic, B = 20
             # serves two publishers, and B = 50 serves all of them.
             name="preliminary",

@@ -7,6 +7,7 @@ READINGS = {
     "relation=nmf": "relations by non-negative factorisation",
     "cooperation=topic": "cooperation moves all publishers of the topic",
     "revisit=true": "a client that appears again is placed again",
+    "reading=prose": "the reading closest to the paper's prose (exact, topic and revisit together)",
 }
 DEFAULT_CLUSTERS = 4
 # The values of K in the third study.

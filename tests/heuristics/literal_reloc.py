@@ -7,8 +7,13 @@ Algorithm 1.
 import math
 from fractions import Fraction
 
+import numpy as np
+
 from relocbench.heuristics.clusters import make_clusters
-from relocbench.heuristics.relations import nmf_factors, svd_factors
+from relocbench.heuristics.readings import Reading
+from relocbench.heuristics.relations import relation_factors
+from relocbench.instances.kernels.id_hash import hash_ids
+from relocbench.instances.kernels.random_streams import stream
 
 
 class Loads:
@@ -49,11 +54,11 @@ class Loads:
             self.add(client, topic, new)
 
 
-def relation_scores(instance, relation, rank, seed):
+def relation_scores(instance, reading, seed):
     topics = [set(instance.topics[m].tolist()) for m in range(instance.n_clients)]
-    if relation == "exact":
+    if reading.relation == "exact":
         return lambda a, b: len(topics[a] & topics[b])
-    factors = svd_factors(instance, rank) if relation == "svd" else nmf_factors(instance, rank, seed)
+    factors = relation_factors(instance, reading, seed)
 
     def score(a, b):
         total = 0.0
@@ -64,9 +69,37 @@ def relation_scores(instance, relation, rank, seed):
     return score
 
 
-def reloc(instance, *, seed, k=4, related=100, rank=16, relation="svd", cooperation="client", revisit=False):
+def draws(purpose, count, seed):
+    """Return a random number for each of the numbers below ``count``."""
+    return hash_ids(np.arange(count), int(stream("reloc", purpose, seed).integers(2**62))).tolist()
+
+
+def mixed(word):
+    """Return a random number that depends on a word (splitmix64)."""
+    word = (word + 0x9E3779B97F4A7C15) % 2**64
+    word = (word ^ (word >> 30)) * 0xBF58476D1CE4E5B9 % 2**64
+    word = (word ^ (word >> 27)) * 0x94D049BB133111EB % 2**64
+    return (word ^ (word >> 31)) >> 11
+
+
+def visited(order, numbers, sizes, draw):
+    """Return topics or clients in the order in which lines 20 and 21 visit them."""
+    key = {"given": lambda i: 0, "large": lambda i: -sizes[i], "small": lambda i: sizes[i], "random": lambda i: draw[i]}
+    return sorted(numbers, key=key[order])
+
+
+def reloc(instance, *, seed, k=4, related=100, **choices):
+    reading = Reading(**choices)
     clusters = make_clusters(instance, k, seed)  # 17
-    score = relation_scores(instance, relation, rank, seed)  # 18, 19
+    score = relation_scores(instance, reading, seed)  # 18, 19
+    topic_draw, client_draw, tie_draw = (
+        draws(purpose, count, seed)
+        for purpose, count in (
+            ("topics", instance.n_topics),
+            ("clients", instance.n_clients),
+            ("ties", instance.n_clients),
+        )
+    )
     publishers = [set(topic.tolist()) for topic in instance.publishers]
     loads = Loads(instance)
     home = [None] * instance.n_clients  # 16
@@ -74,29 +107,54 @@ def reloc(instance, *, seed, k=4, related=100, rank=16, relation="svd", cooperat
     def cluster_servers(client):
         return [l for l in range(instance.n_servers) if clusters.of_server[l] == clusters.of_client[client]]
 
+    def tie(client, other):
+        if reading.ties == "nearest":
+            dx = float(instance.client_x[client] - instance.client_x[other])
+            dy = float(instance.client_y[client] - instance.client_y[other])
+            return dx * dx + dy * dy
+        return mixed(tie_draw[client] ^ other) if reading.ties == "random" else 0
+
     def strongest(client):  # 22
         others = [
-            (-score(client, other), other)
+            (-score(client, other), tie(client, other), other)
             for other in range(instance.n_clients)
             if other != client and clusters.of_client[other] == clusters.of_client[client]
         ]
-        return [other for negative, other in sorted(others) if negative < 0][:related]
+        return [(negative, other) for negative, _, other in sorted(others) if negative < 0][:related]
+
+    def reordered(client, listed):
+        """Return the list with the clients of equal score in the order of a rule that looks at their homes."""
+
+        def rule(entry):
+            negative, other = entry
+            server = home[other]
+            if reading.ties == "placed":
+                return (negative, math.inf if server is None else float(instance.client_delay(client, server)))
+            if reading.ties == "loaded":
+                usable = server is not None and loads.theta_is_1(server)
+                return (negative, -loads.usage(server) if usable else math.inf)
+            return negative
+
+        return sorted(listed, key=rule)
 
     def choose(client):
-        for other in strongest(client):  # 24 to 31
+        for _, other in reordered(client, strongest(client)):  # 24 to 31
             if home[other] is not None and loads.theta_is_1(home[other]):
                 return home[other]
         # 23
         free = [l for l in cluster_servers(client) if loads.theta_is_1(l)]
-        if free:
+        if free and reading.initial == "nearest":
             return min(free, key=lambda l: (float(instance.client_delay(client, l)), l))
         return min(cluster_servers(client), key=lambda l: (loads.usage(l), l))
 
-    for topic in range(instance.n_topics):  # 20
-        for client in instance.members[topic].tolist():  # 21
+    topic_sizes = [len(instance.members[topic]) for topic in range(instance.n_topics)]
+    client_sizes = [len(instance.topics[client]) for client in range(instance.n_clients)]
+    for topic in visited(reading.topic_order, range(instance.n_topics), topic_sizes, topic_draw):  # 20
+        members = instance.members[topic].tolist()
+        for client in visited(reading.client_order, members, client_sizes, client_draw):  # 21
             if home[client] is None:
                 home[client] = choose(client)  # 32
-            elif revisit:
+            elif reading.revisit:
                 new = choose(client)
                 loads.move(client, home[client], new)
                 home[client] = new
@@ -107,7 +165,7 @@ def reloc(instance, *, seed, k=4, related=100, rank=16, relation="svd", cooperat
             if not loads.theta_is_1(server):  # 36
                 new = min(cluster_servers(client), key=lambda l: (loads.usage(l), l))  # 38
                 if new != server:
-                    together = loads.publishers[server][topic] if cooperation == "topic" else {client}
+                    together = loads.publishers[server][topic] if reading.cooperation == "topic" else {client}
                     for mover in sorted(together):  # 39 to 41
                         loads.move(mover, server, new)
                         home[mover] = new

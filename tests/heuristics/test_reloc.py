@@ -1,17 +1,20 @@
 import dataclasses
+from typing import get_args, get_type_hints
 
 import numpy as np
 import pytest
 
 from relocbench.heuristics.clusters import Clusters, make_clusters
-from relocbench.heuristics.reloc import Steps, relation_finder, run_clusters, snapshots, solve
+from relocbench.heuristics.readings import DEFAULT_READING, Reading
+from relocbench.heuristics.readings import READINGS as NAMED_READINGS
+from relocbench.heuristics.reloc import Steps, loop_rules, relation_finder, run_clusters, snapshots, solve
 from relocbench.heuristics.reloc_tasks import cluster_tasks
 from relocbench.instances.errors import InputError
 from relocbench.instances.evaluation import evaluate
 from relocbench.instances.generators.families import FAMILIES
 from relocbench.instances.nearest_server import nearest_server
 from tests.heuristics.literal_reloc import reloc as literal_reloc
-from tests.samples import random_instance, relabelled
+from tests.samples import KINDS, random_instance, relabelled
 
 READINGS = [
     {},
@@ -25,6 +28,33 @@ READINGS = [
     {"rank": 2, "related": 3},
     {"relation": "nmf"},
 ]
+# One choice for each further point that the paper leaves open, and some of them together.
+CHOICES = [
+    {"relation": "exact", "ties": "nearest"},
+    {"relation": "exact", "ties": "placed"},
+    {"relation": "exact", "ties": "loaded"},
+    {"relation": "exact", "ties": "random"},
+    {"relation": "exact", "ties": "nearest", "related": 2},
+    {"relation": "exact", "ties": "placed", "related": 2, "k": 1},
+    {"relation": "exact", "ties": "loaded", "related": 2, "k": 1, "revisit": True},
+    {"relation": "exact", "ties": "random", "related": 2},
+    {"rank": "full", "ties": "nearest", "related": 3},
+    {"rank": "full", "ties": "random"},
+    {"rank": 2, "ties": "placed", "cooperation": "topic"},
+    {"rank": 2, "ties": "loaded", "k": 2},
+    {"initial": "least-used"},
+    {"initial": "least-used", "related": 0, "k": 2},
+    {"factorised": "incidence"},
+    {"factorised": "incidence", "relation": "nmf", "rank": 3},
+    {"diagonal": False},
+    {"diagonal": False, "rank": 2, "ties": "random"},
+    {"topic_order": "large"},
+    {"topic_order": "small", "client_order": "large", "cooperation": "topic"},
+    {"topic_order": "random", "revisit": True},
+    {"client_order": "small", "relation": "exact"},
+    {"client_order": "random", "topic_order": "random", "cooperation": "topic", "revisit": True, "k": 2},
+    {"topic_order": "large", "ties": "placed", "initial": "least-used", "relation": "exact", "revisit": True},
+]
 
 
 @pytest.mark.parametrize("seed", range(240))
@@ -33,6 +63,63 @@ def test_cluster_by_cluster_gives_the_homes_of_the_whole_run(seed):
     reading = READINGS[seed % len(READINGS)]
     expected = literal_reloc(instance, seed=seed, **reading)
     assert solve(instance, seed=seed, time_limit=1.0, **reading).home.tolist() == expected
+
+
+@pytest.mark.parametrize("choice", CHOICES, ids=str)
+def test_every_choice_gives_the_homes_of_the_literal_algorithm(choice):
+    # Tiny instances of all kinds, then the paper's with fewer topics: with enough capacity and with far too little.
+    instances = [random_instance(seed) for seed in range(CHOICES.index(choice) % 3, len(KINDS), 3)]
+    capacities = ({}, {"storage": 45, "compute": 200})
+    instances += [FAMILIES["paper"].cells({"sigma": 10, "topics": 16, **given})[0].build(0) for given in capacities]
+    overloaded = [evaluate(instance, nearest_server(instance)).theta.min() < 1 for instance in instances[-2:]]
+    assert overloaded == [False, True]
+    for seed, instance in enumerate(instances):
+        expected = literal_reloc(instance, seed=seed, **choice)
+        assert solve(instance, seed=seed, time_limit=1.0, **choice).home.tolist() == expected
+
+
+@pytest.mark.parametrize("field", [field.name for field in dataclasses.fields(Reading)])
+def test_every_choice_matters(field):
+    instance = FAMILIES["paper"].cells({"sigma": 10, "storage": 300})[0].build(1)
+    base = {"relation": "exact"} if field == "ties" else {}
+    values = ["full", 32] if field == "rank" else get_args(get_type_hints(Reading)[field]) or [True, False]
+    values = dict.fromkeys([getattr(Reading(), field), *values])
+    homes = [solve(instance, seed=0, time_limit=1.0, **base | {field: value}).home.tolist() for value in values]
+    assert len({tuple(home) for home in homes}) == len(values)
+
+
+def test_a_factorisation_of_full_rank_has_the_scores_of_shared_topics():
+    instance = FAMILIES["paper"].cells({"sigma": 10})[0].build(0)
+    for ties in ("index", "placed", "random"):
+        full, exact = (
+            solve(instance, seed=0, time_limit=1.0, ties=ties, **choice).home.tolist()
+            for choice in ({"rank": "full"}, {"relation": "exact"})
+        )
+        assert full == exact
+
+
+def test_a_named_reading_stands_for_its_choices_and_gives_way_to_explicit_ones():
+    instance = FAMILIES["paper"].cells({"sigma": 10})[0].build(0)
+
+    def homes(**choices):
+        return solve(instance, seed=0, time_limit=1.0, **choices).home.tolist()
+
+    prose = {"relation": "exact", "cooperation": "topic", "revisit": True}
+    assert NAMED_READINGS["prose"] == Reading(**prose)
+    assert homes(reading="prose") == homes(reading="pseudocode", **prose) != homes(reading="pseudocode")
+    assert homes(reading="prose", revisit=False) == homes(reading="pseudocode", **prose | {"revisit": False})
+    assert homes() == homes(reading=DEFAULT_READING)
+
+
+def test_random_choices_repeat_with_the_seed_and_change_with_it():
+    instance = FAMILIES["paper"].cells({"sigma": 10})[0].build(0)
+    for field in ("ties", "topic_order", "client_order"):
+        # With one cluster, K-means has no part in the differences.
+        first, again, other = (
+            solve(instance, seed=seed, time_limit=1.0, k=1, relation="exact", **{field: "random"}).home.tolist()
+            for seed in (1, 1, 2)
+        )
+        assert first == again != other
 
 
 @pytest.mark.parametrize("sigma", [1, 20])
@@ -47,7 +134,7 @@ def test_a_cluster_run_by_itself_gives_its_part_of_the_homes():
     instance = FAMILIES["paper"].cells({"sigma": 10})[0].build(0)
     whole = solve(instance, seed=0, time_limit=1.0).home
     clusters = make_clusters(instance, 4, 0)
-    steps = Steps(relation_finder(instance, "svd", 100, 16, 0), cooperate=True)
+    steps = Steps(relation_finder(instance, Reading(), 100, 0), loop_rules(Reading()))
     for cluster in reversed(list(cluster_tasks(instance, clusters))):
         alone = run_clusters(instance, iter([cluster]), steps)
         assert alone[cluster.clients].tolist() == whole[cluster.clients].tolist()
@@ -143,7 +230,19 @@ def test_servers_at_one_place_are_never_split_into_more_clusters_than_places():
     assert clusters.count == 1
 
 
-@pytest.mark.parametrize("setting", [{"k": 0}, {"related": -1}, {"rank": 0}, {"threads": 0}])
+@pytest.mark.parametrize(
+    "setting",
+    [
+        {"k": 0},
+        {"related": -1},
+        {"rank": 0},
+        {"threads": 0},
+        {"reading": "prose", "factorised": "incidence"},
+        {"relation": "exact", "diagonal": False},
+        {"factorised": "incidence", "diagonal": False},
+        {"relation": "nmf", "diagonal": False},
+    ],
+)
 def test_impossible_settings_are_refused(setting):
     with pytest.raises(InputError, match="method reloc"):
         solve(random_instance(0), seed=0, time_limit=1.0, **setting)

@@ -2,7 +2,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from relocbench.spark.blocks import block_of, hash_ids, pack, unpack
+from relocbench.spark.blocks import block_of, pack, unpack
 
 IDS = st.lists(st.integers(-(2**63), 2**63 - 1))
 
@@ -19,11 +19,6 @@ def test_unpacking_a_block_returns_the_packed_records(ids, blocks):
         assert numbers.tolist() == sorted(numbers.tolist())
         found += zip(keys.tolist(), numbers.tolist(), floats.view(np.float64).tolist(), strict=True)
     assert sorted(found) == sorted(zip(key.tolist(), range(len(key)), other.tolist(), strict=True))
-
-
-@given(st.sets(st.integers(-(2**63), 2**63 - 1)), st.integers(0, 2**62))
-def test_different_ids_have_different_hashes(ids, salt):
-    assert len(set(hash_ids(np.array(list(ids), np.int64), salt).tolist())) == len(ids)
 
 
 def test_blocks_have_about_the_same_size():

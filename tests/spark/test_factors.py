@@ -25,12 +25,12 @@ def incidence(topics_of):
     return np.array([[float(topic in topics_of[client]) for topic in names] for client in sorted(topics_of)])
 
 
-def factors(spark, topics_of, blocks, *, rank, rounds, parts=2):
+def factors(spark, topics_of, blocks, *, rank, rounds, parts=2, factorised="Z"):
     frame = spark.createDataFrame(list(topics_of.items()), SCHEMA).repartition(parts)
     topics = incidence(topics_of).shape[1]
     with (
         tempfile.TemporaryDirectory() as work,
-        factorise(frame, topics, blocks, rank, rounds, Path(work) / "work") as found,
+        factorise(frame, topics, blocks, rank, rounds, Path(work) / "work", factorised) as found,
     ):
         rows = sorted((row["client"], row["factors"]) for row in found.collect())
     assert [client for client, _ in rows] == sorted(topics_of)
@@ -47,6 +47,14 @@ def test_with_columns_for_all_topics_the_factorisation_is_the_best(spark):
     topics_of = memberships(0, topics=12)
     found, wanted = factors(spark, topics_of, 3, rank=4, rounds=1), best(topics_of, 4)
     assert np.abs(found @ found.T - wanted @ wanted.T).max() < 1e-9
+
+
+@pytest.mark.slow
+def test_factors_of_the_incidence_score_by_singular_values_instead_of_their_squares(spark):
+    topics_of = memberships(0, topics=12)
+    found = factors(spark, topics_of, 3, rank=4, rounds=1, factorised="incidence")
+    left, values, _ = np.linalg.svd(incidence(topics_of))
+    assert np.abs(found @ found.T - (left[:, :4] * values[:4]) @ left[:, :4].T).max() < 1e-9
 
 
 @pytest.mark.slow

@@ -1,3 +1,4 @@
+import dataclasses
 import json
 import shutil
 
@@ -8,6 +9,7 @@ import pytest
 from typer.testing import CliRunner
 
 from relocbench.cli import app
+from relocbench.heuristics.readings import READINGS
 from relocbench.instances.errors import InputError
 from relocbench.instances.evaluation import evaluate
 from relocbench.instances.files.follower_graph import synthetic_follower_graph
@@ -47,6 +49,7 @@ def run(spark, topics, out, method="reloc", options=None, capacity=None):
 
 
 TIGHT = {"storage": 130.0, "compute": 700.0}
+AT_RANDOM = dataclasses.asdict(READINGS["prose"]) | {"ties": "random", "client_order": "random"}
 
 
 @pytest.mark.slow
@@ -57,6 +60,9 @@ TIGHT = {"storage": 130.0, "compute": 700.0}
         ("reloc", RelocOptions(k=3, rounds=2), TIGHT),
         ("reloc", RelocOptions(k=4, relation="exact", seed=2), TIGHT),
         ("reloc", RelocOptions(k=1, related=0), None),
+        ("reloc", RelocOptions(k=2, rounds=2, factorised="incidence", ties="placed", topic_order="random"), TIGHT),
+        ("reloc", RelocOptions(k=4, seed=1, **AT_RANDOM), TIGHT),
+        ("reloc", RelocOptions(relation="exact", ties="loaded", topic_order="large", initial="least-used"), TIGHT),
         ("otos", RelocOptions(), TIGHT),
         ("nearest", RelocOptions(), None),
     ],
@@ -122,6 +128,21 @@ def test_commands_run_evaluate_and_compare(spark, topics, tmp_path):
     assert described.exit_code == 0
     with pytest.raises(InputError, match="reloc: was written with k 2: choose another folder"):
         CliRunner().invoke(app, [*command[:6], "3", *command[7:]], catch_exceptions=False)
+    # A folder of the first version does not record the whole reading. It has the one that was the only one.
+    record = json.loads((tmp_path / "out" / "reloc" / "made.json").read_text())
+    for name in ("ties", "initial", "cooperation", "revisit", "topic_order", "client_order", "factorised", "diagonal"):
+        del record["asked"][name]
+    (tmp_path / "out" / "reloc" / "made.json").write_text(json.dumps(record))
+    assert "(computed earlier)" in CliRunner().invoke(app, command, catch_exceptions=False).output
+    assert "homes are equal" in CliRunner().invoke(app, ["spark", "compare", out], catch_exceptions=False).output
+    with pytest.raises(InputError, match="reloc: was written with ties 'index': choose another folder"):
+        CliRunner().invoke(app, [*command, "--ties", "placed"], catch_exceptions=False)
+
+
+@pytest.mark.parametrize("option", [{"relation": "nmf"}, {"diagonal": False}, {"rank": "full"}])
+def test_what_only_the_local_method_computes_is_refused(option):
+    with pytest.raises(InputError, match="--"):
+        RelocOptions(**option)
 
 
 def test_compare_reports_homes_that_differ(nearest, tmp_path):

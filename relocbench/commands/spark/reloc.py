@@ -1,15 +1,29 @@
 """``relocbench spark reloc``."""
 
+from dataclasses import asdict
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
 from relocbench.commands.options import Conf, Master, Memory, Partitions, started
+from relocbench.heuristics.readings import (
+    DEFAULT_READING,
+    Cooperation,
+    Factorised,
+    Initial,
+    Order,
+    ReadingName,
+    Ties,
+    named_reading,
+)
 from relocbench.terminal import print_cost, print_json
 
 FIELD = "Field"
+READING = "Reading of Algorithm 1 (default: as --reading has it)"
+# Relations that can be computed at full scale.
+Relation = Literal["svd", "exact"]
 
 
 class MethodName(StrEnum):
@@ -21,26 +35,47 @@ class MethodName(StrEnum):
     OTOS = "otos"
 
 
-class RelationName(StrEnum):
-    """Scores of the relations between clients."""
-
-    SVD = "svd"
-    EXACT = "exact"
-
-
 def run(
     topics: Annotated[Path, typer.Argument(help="Folder that `spark arrange` wrote.")],
     servers: Annotated[int, typer.Option(help="L, the number of servers. A square number gives a grid.", min=1)],
     out: Annotated[Path, typer.Option(help="Folder to write to.")],
     k: Annotated[int, typer.Option(help="K, the number of clusters.", min=1)] = 4,
     method: Annotated[MethodName, typer.Option(help="The method.")] = MethodName.RELOC,
-    relation: Annotated[
-        RelationName, typer.Option(help="Score relations by factors (svd) or by the number of shared topics (exact).")
-    ] = RelationName.SVD,
     related: Annotated[int, typer.Option(help="M′, the number of related clients.", min=0)] = 100,
-    rank: Annotated[int, typer.Option(help="Number of columns of the factorisation.", min=1)] = 16,
     rounds: Annotated[int, typer.Option(help="Number of rounds of the factorisation.", min=1)] = 4,
-    seed: Annotated[int, typer.Option(help="Seed of positions, K-means and random homes.", min=0)] = 0,
+    seed: Annotated[int, typer.Option(help="Seed of positions, K-means and random choices.", min=0)] = 0,
+    reading: Annotated[
+        ReadingName, typer.Option(help="Named reading of Algorithm 1.", rich_help_panel=READING)
+    ] = DEFAULT_READING,
+    relation: Annotated[
+        Relation | None,
+        typer.Option(
+            help="Score relations by factors (svd) or by the number of shared topics (exact).", rich_help_panel=READING
+        ),
+    ] = None,
+    rank: Annotated[
+        int | None, typer.Option(help="Number of columns of the factorisation.", min=1, rich_help_panel=READING)
+    ] = None,
+    factorised: Annotated[Factorised | None, typer.Option(help="What is factorised.", rich_help_panel=READING)] = None,
+    ties: Annotated[
+        Ties | None, typer.Option(help="Who comes first among equally related clients.", rich_help_panel=READING)
+    ] = None,
+    initial: Annotated[Initial | None, typer.Option(help="The initial server.", rich_help_panel=READING)] = None,
+    cooperation: Annotated[
+        Cooperation | None, typer.Option(help="What leaves an overloaded server.", rich_help_panel=READING)
+    ] = None,
+    revisit: Annotated[
+        bool | None,
+        typer.Option(
+            "--revisit/--no-revisit",
+            help="Whether a client gets a new home in each of its topics.",
+            rich_help_panel=READING,
+        ),
+    ] = None,
+    topic_order: Annotated[Order | None, typer.Option(help="Order of the topics.", rich_help_panel=READING)] = None,
+    client_order: Annotated[
+        Order | None, typer.Option(help="Order of the clients of a topic.", rich_help_panel=READING)
+    ] = None,
     sigma: Annotated[float, typer.Option(help="σ in km.", rich_help_panel=FIELD)] = 5.0,
     spool_per_member: Annotated[
         float, typer.Option("--spool-per-member", "-p", help="p in u = p·|C|.", rich_help_panel=FIELD)
@@ -86,7 +121,19 @@ def run(
         storage=PAPER.storage if storage is None else storage,
         compute=PAPER.compute if compute is None else compute,
     )
-    options = RelocOptions(k=k, related=related, rank=rank, relation=relation.value, rounds=rounds, seed=seed)
+    chosen = named_reading(
+        reading,
+        relation=relation,
+        rank=rank,
+        factorised=factorised,
+        ties=ties,
+        initial=initial,
+        cooperation=cooperation,
+        revisit=revisit,
+        topic_order=topic_order,
+        client_order=client_order,
+    )
+    options = RelocOptions(k=k, related=related, rounds=rounds, seed=seed, **asdict(chosen))
     topics_folder(topics)  # report a missing folder before Java starts
     stages: dict[str, float] = {}
     with started(master, memory, partitions, conf) as spark, unwrap_input_errors():

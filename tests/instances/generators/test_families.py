@@ -21,7 +21,8 @@ for name in sys.argv[1:]:
 
 
 def test_the_registry_has_the_papers_families_and_the_small_ones():
-    assert list(FAMILIES) == ["paper", "paper-spooler", "paper-clusters", "preliminary", "tiny", "small"]
+    papers = ["paper", "paper-spooler", "paper-clusters", "paper-tightness", "preliminary"]
+    assert list(FAMILIES) == [*papers, "tiny", "small"]
     assert [cell.varied["sigma"] for cell in FAMILIES["paper"].cells()] == [1, 5, 10, 15, 20]
     with pytest.raises(InputError, match=r"family: expected one of paper, .*, got 'papper'"):
         family("papper")
@@ -56,6 +57,7 @@ def test_equal_families_give_equal_files(tmp_path):
     [
         ("paper", {"sigma": 10}, "c3fecbf1c43360f4"),
         ("paper-spooler", {"spool_per_member": 3}, "6b6c6ee4e0f5c167"),
+        ("paper-tightness", {"min_topic_size": 8, "sigma": 5}, "9d626f7ee97befba"),
         ("preliminary", {"storage": 7}, "e2e6dd4fdc8fb91d"),
         ("tiny", {"regime": "scarce", "shape": "roles"}, "fe2c57ebf05be402"),
         ("tiny", {"regime": "overloaded", "shape": "asymmetric"}, "90b9abb4ae4b8ffe"),
@@ -80,6 +82,17 @@ def test_a_new_cell_does_not_change_other_instances():
     assert alone.name(3) == "paper-s7-3"
     on_grid = FAMILIES["paper"].cells({"sigma": 10})[0].build(3)
     assert on_grid.hash == FAMILIES["paper"].cells()[2].build(3).hash
+
+
+def test_a_larger_least_size_makes_larger_topics_that_need_more_storage():
+    cells = FAMILIES["paper-tightness"].cells({"sigma": 5})
+    built = [cell.build(0) for cell in cells]
+    least = [int(instance.members.sizes.min()) for instance in built]
+    assert least == [cell.varied["min_topic_size"] for cell in cells] == [2, 4, 6, 8, 10, 12]
+    assert {int(instance.members.sizes.max()) for instance in built} <= set(range(19, 22))
+    once = [instance.total_spool / instance.storage_capacity.sum() for instance in built]
+    assert once == sorted(once)
+    assert once[-1] > 1.5 * once[0]
 
 
 def test_topics_have_the_same_members_for_every_spread():
