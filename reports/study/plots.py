@@ -157,7 +157,7 @@ def each_run(measurements: Sequence[Measurement]) -> go.Figure:
     """
     regimes = list(dict.fromkeys(one.regime for one in measurements))
     chosen = _styles(measurements)
-    plot = figure(x="regime", y="excess", height=520)
+    plot = figure(x="instances", y="excess", height=520)
     plot.update_yaxes(spread_axis([one.excess for one in measurements if one.excess is not None], FLOOR))
     plot.update_xaxes(tickvals=list(range(len(regimes))), ticktext=regimes, showgrid=False)
     for edge in range(1, len(regimes)):

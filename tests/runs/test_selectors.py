@@ -254,7 +254,7 @@ def test_a_start_is_a_file_a_list_a_function_or_a_method(mine):
     for start in [*starts, lambda instance, *, seed, time_limit: ones]:
         assert solve(INSTANCE, "given.py:kept", start=start).solution.home.tolist() == ones.tolist()
     assert solve(INSTANCE, "given.py:kept[start=homes.csv]").solution.home.tolist() == ones.tolist()
-    improved = solve(INSTANCE, "anneal[moves=0,start=homes.csv]").evaluation.objective
+    improved = solve(INSTANCE, "anneal[moves=10,start=homes.csv]").evaluation.objective
     assert improved <= evaluate(INSTANCE, ones).objective
     first = as_selector("anneal[start=homes.csv]").version()
     (mine.parent / "homes.csv").write_text("client,home\n0,1\n")
