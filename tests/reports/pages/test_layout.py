@@ -175,7 +175,7 @@ def test_the_data_of_a_figure_can_be_downloaded(chromium, study_page, tmp_path):
     assert file.name == "how-far-from-optimal-figure-4.csv"
     with file.open(encoding="utf-8", newline="") as lines:
         rows = list(csv.DictReader(lines))
-    assert list(rows[0]) == ["series", "regime", "excess", "instance", "seed", "command"]
+    assert list(rows[0]) == ["series", "instances", "excess", "instance", "seed", "command"]
     assert len(rows) == 5 * 6 * len(LEVELS)
     own = [one for one in rows if one["series"] == "annealing [moves=2e6]"]
     assert {float(one["excess"]) for one in own} == {0.0}
