@@ -274,10 +274,9 @@ def checked_home(instance: Instance, home: npt.ArrayLike) -> IntArray:
     InputError
         If the number of entries is not the number of clients, or an entry is not the index of a server.
     """
+    ordered = _in_the_order_of_clients(instance, home)
     try:
-        homes = np.asarray(_in_the_order_of_clients(instance, home))
-    except InputError:
-        raise
+        homes = np.asarray(ordered)
     except ValueError as error:
         raise InputError("home", f"expected a list of servers, got {shown(home)}") from error
     if homes.shape != (instance.n_clients,):

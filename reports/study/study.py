@@ -306,9 +306,10 @@ def study(
     given = [instances] if isinstance(instances, Instance | str) else list(instances)
     for instance in given:
         require_instance(instance)
-    if isinstance(seeds, int) or jobs < 1:
-        field = "seeds" if isinstance(seeds, int) else "jobs"
-        raise InputError(field, "expected a list of seeds such as [0]" if field == "seeds" else "expected at least 1")
+    if isinstance(seeds, int):
+        raise InputError("seeds", "expected a list of seeds such as [0]")
+    if jobs < 1:
+        raise InputError("jobs", "expected at least 1")
     seeds, time_limit = [checked_seed(seed) for seed in seeds], checked_time_limit(time_limit)
     found = [kept(instance, folder / "instances") for instance in given]
     for name, replicates in (families or {}).items():
