@@ -202,7 +202,10 @@ class RunRecord:
         # so the process says when it sent a message. It is believed only as far as the supervisor did not look.
         sent = now
         if isinstance(content, dict) and "clock" in content:
-            sent = min(max(_number(content["clock"]), earliest), now)
+            clock = _number(content["clock"])
+            # A process whose clock stands still or runs backwards is not believed at all.
+            if self.ready_at is None or clock > self.ready_at:
+                sent = min(max(clock, earliest), now)
         if kind == "compiling":
             print_notice()
         elif kind == "loaded" and self.loaded_at is None:

@@ -162,6 +162,7 @@ def test_a_process_is_believed_about_the_time_only_as_far_as_nobody_looked():
         (now - 2.0, now - 1.0, 1.0),  # both were read late: the process says how long it took
         (now - 2.0, now - 1.9999, 0.5),  # the supervisor looked after that, and there was no answer
         (now + 9.0, now + 9.0, 0.0),  # no message is from the future
+        (now - 2.0, 0.0, 2.0),  # a clock that runs backwards says nothing: the moment of reading counts
     ):
         record = RunRecord("this", begin=now - 10.0)
         record.add(json.dumps(["this", "ready", {"cpu": 0.0, "clock": ready}]).encode(), now - 3.0)
