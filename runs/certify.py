@@ -1,7 +1,8 @@
 """Certified gaps: search for homes and raise the lower bound at the same time, and certify both.
 
 One thread anneals; the other solves the root relaxation and then runs branch and bound on it. Each uses the results of
-the other. At the end a certificate is written and verified.
+the other. Where capacity is scarce, a relaxation with contents of servers follows, which is stronger than branch and
+bound. At the end a certificate is written and verified.
 """
 
 import math
@@ -12,15 +13,16 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
 
 from relocbench.formulations.bounding.branch_and_bound import BranchAndBound, Node
-from relocbench.formulations.bounding.certificate_steps import certificate_steps, dual_to_step
+from relocbench.formulations.bounding.certificate_steps import certificate_steps, dual_to_step, home_prices_to_step
 from relocbench.formulations.bounding.client_graph import client_graph
+from relocbench.formulations.bounding.contents_relaxation import ContentsRelaxation, HomePricesDual
 from relocbench.formulations.bounding.dual_bound import Dual, least_cost_with
 from relocbench.formulations.bounding.root_relaxation import RootRelaxation
 from relocbench.formulations.bounding.scaling import Scaling, scaling_of
@@ -35,6 +37,7 @@ from relocbench.instances.checks import checked_seed, checked_time_limit
 from relocbench.instances.errors import InputError, plural
 from relocbench.instances.evaluation import checked_home, evaluate
 from relocbench.instances.files.homes_file import read_homes
+from relocbench.instances.generators.families import family
 from relocbench.instances.instance import Instance, require_instance
 from relocbench.instances.kernels.ragged import FloatArray, IntArray
 from relocbench.instances.nearest_server import nearest_server
@@ -315,9 +318,20 @@ def _certify(
     time_limit: float,
     on_progress: Progress | None,
 ) -> Certified:
+    _load_contents()
     run = _Run(instance, start, seed, time_limit, on_progress)
     run.search()
     return run.certified()
+
+
+@cache
+def _load_contents() -> None:
+    """Load and compile the relaxation with contents, before the time of a run is measured."""
+    small = family("tiny").cells({"regime": "overloaded", "clients": 3, "servers": 2})[0].build(0)
+    relaxation = ContentsRelaxation(client_graph(small), nearest_server(small), 1.0)
+    relaxation.step()
+    relaxation.prove(1)
+    relaxation.guidance()
 
 
 class _Run:
@@ -335,6 +349,7 @@ class _Run:
         self._instance, self._seed, self._time_limit, self._on_progress = instance, seed, time_limit, on_progress
         self._trace: list[tuple[float, float, float]] = []
         self._bound = self._root_bound = -math.inf
+        self._home_prices: HomePricesDual | None = None
         home = nearest_server(instance) if start is None else checked_home(instance, start)
         self._scaling, self._incumbent = self._find_first_homes(home)
         incumbent = self._incumbent
@@ -399,6 +414,12 @@ class _Run:
         about = replace(plain, delay_cap=scaling.delay_cap, cloud_cap=scaling.cloud_cap)
         exponents = scaling.delay_exponent, scaling.load_exponent
         bound = self._tree.bound
+        prices = self._home_prices
+        if prices is not None and prices.value > bound:
+            step = home_prices_to_step(prices, *exponents)
+            for margin in params.claim_margins:
+                claim = math.floor(min(prices.value, self._tree.cutoff) * (1 - margin) * 2**params.claim_bits)
+                yield replace(about, claim=claim, proof=(step,))
         if root is not None and math.isfinite(bound) and bound > 0:
             steps = tuple(certificate_steps(root, self._graph.loading, *exponents))
             for margin in params.claim_margins:
@@ -421,6 +442,8 @@ class _Run:
     def _has_time(self, step: float = 0.0) -> bool:
         """Return whether a step of the given seconds leaves enough time to write and verify the certificate."""
         steps = 1 + PARAMS.certificate.steps_per_node * self._tree.explored
+        if self._home_prices is not None:
+            step += self._home_prices.nodes / PARAMS.home_prices.nodes_per_second
         # No file has more than MOST_STEPS steps. Fixing homes at a node needs steps of its own, so half of them
         # are kept in reserve.
         return steps < MOST_STEPS / 2 and self._seconds() + step + self._seconds_per_step * steps < self._time_limit
@@ -476,8 +499,45 @@ class _Run:
             tree.start(root.relaxation, root.dual, root.bound)
         if root.relaxation.pairs > PARAMS.root.most_pairs:
             return  # the root phase has used the time
+        if self._lacks_capacity(root):
+            self._price_homes(root)
         while self._has_time() and tree.step():
             self._record(tree.bound)
+
+    def _lacks_capacity(self, root: RootRelaxation) -> bool:
+        """Return whether capacities are the likely reason for the gap of the root relaxation."""
+        params, cost = PARAMS.home_prices, self._incumbent.cost
+        if self._graph.n_clients < params.least_clients or self._graph.n_servers > params.most_servers:
+            return False
+        charged = self._incumbent.overloaded or bool(root.dual.alpha.any() or root.dual.beta.any())
+        return charged and cost - root.bound.value > params.least_gap * cost
+
+    def _price_homes(self, root: RootRelaxation) -> None:
+        """Raise the bound with contents of servers, as long as it makes progress."""
+        incumbent, params = self._incumbent, PARAMS.home_prices
+        relaxation = ContentsRelaxation(self._graph, incumbent.home, incumbent.cost)
+        relaxation.warm_start(root.relaxation)
+        nodes = int(min(params.most_nodes, params.verify_share * self._time_limit * params.nodes_per_second))
+        began, proving, best, stalled = self._seconds(), 0.0, -math.inf, 0
+        while self._has_time(proving) and stalled < params.patience:
+            relaxation.step()
+            begin = self._seconds()
+            if proving > params.prove_share * (begin - began):
+                continue
+            relaxation.prove(nodes)
+            proving += self._seconds() - begin
+            if relaxation.dual is None:
+                continue
+            self._home_prices = relaxation.dual
+            value = relaxation.dual.value
+            self._record(value)
+            if value >= self._tree.cutoff:
+                break
+            gap = incumbent.cost - value
+            stalled = 0 if value > best + params.progress * gap else stalled + 1
+            best = max(best, value)
+            reduced_cost, rounded = relaxation.guidance()
+            self._search.guide(_Guidance(value + reduced_cost, value, rounded))
 
     def _solve_root(self, root: RootRelaxation) -> None:
         """Run steps of the root relaxation until the bound makes no more progress."""

@@ -137,6 +137,43 @@ class SearchParams:
 
 
 @dataclass(frozen=True)
+class HomePricesPhaseParams:
+    """The relaxation with contents of servers, which is stronger than branch and bound where capacity is scarce.
+
+    Attributes
+    ----------
+    least_clients
+        It is used from this number of clients on. Branch and bound solves smaller instances.
+    most_servers
+        It is used up to this number of servers, because every home needs a variable.
+    least_gap
+        It is used if the gap of the root relaxation is above this share of the cost.
+    prove_share
+        The share of the time that is used to compute bounds for the certificate.
+    verify_share
+        The share of the time limit that the verification may take.
+    nodes_per_second
+        The assumed speed of the verifier.
+    most_nodes
+        The largest number of nodes of a proof, so that it is verified within the usual time limit.
+    progress
+        An increase of the bound counts as progress above this share of the gap.
+    patience
+        The phase ends after this number of bounds without progress.
+    """
+
+    least_clients: int = 65
+    most_servers: int = 24
+    least_gap: float = 0.004
+    prove_share: float = 0.1
+    verify_share: float = 0.2
+    nodes_per_second: float = 10_000.0
+    most_nodes: int = 300_000
+    progress: float = 1e-3
+    patience: int = 12
+
+
+@dataclass(frozen=True)
 class CertificateParams:
     """Writing and verifying the certificate.
 
@@ -174,6 +211,8 @@ class CertifyParams:
         The root relaxation.
     search
         The annealing beside the bound.
+    home_prices
+        The relaxation with contents of servers.
     certificate
         Writing and verifying the certificate.
     """
@@ -181,6 +220,7 @@ class CertifyParams:
     first_homes: FirstHomesParams = FirstHomesParams()
     root: RootPhaseParams = RootPhaseParams()
     search: SearchParams = SearchParams()
+    home_prices: HomePricesPhaseParams = HomePricesPhaseParams()
     certificate: CertificateParams = CertificateParams()
 
 

@@ -5,16 +5,19 @@ from dataclasses import replace
 import numpy as np
 
 from relocbench.formulations.bounding.branch_and_bound import Node, Split
-from relocbench.formulations.bounding.dual_bound import BITS, MULTIPLIER_BITS, Dual
+from relocbench.formulations.bounding.contents_relaxation import HomePricesDual
+from relocbench.formulations.bounding.dual_bound import BITS, MOST_INTEGER_BITS, MULTIPLIER_BITS, Dual
 from relocbench.formulations.certificates import certificate
 from relocbench.formulations.certificates.certificate import (
     SHARE_UNITS,
+    HomePrices,
     SplitClient,
     SplitShare,
     SplitTopic,
     Step,
     dual_step,
 )
+from relocbench.formulations.certificates.packed_arrays import packed
 from relocbench.instances.kernels.ragged import IntArray
 
 
@@ -94,6 +97,43 @@ def dual_to_step(dual: Dual, delay_exponent: int = 0, load_exponent: int = 0, *,
     )
     # Messages and shares are costs, and multipliers are costs per load. Scaling changes only the units of integers.
     return replace(step, bits=BITS - delay_exponent, multiplier_bits=MULTIPLIER_BITS - delay_exponent + load_exponent)
+
+
+def home_prices_to_step(dual: HomePricesDual, delay_exponent: int = 0, load_exponent: int = 0) -> HomePrices:
+    """Translate prices of homes.
+
+    Parameters
+    ----------
+    dual
+        The prices with what proves their bound.
+    delay_exponent, load_exponent
+        As in :func:`certificate_steps`.
+
+    Returns
+    -------
+    HomePrices
+        The step of the certificate.
+    """
+    servers, count = len(dual.ranges), max(len(ranges.ends) for ranges in dual.ranges)
+    ends, beta = np.zeros((servers, count), np.int64), np.zeros((servers, count + 2), np.int64)
+    for l, (ranges, price) in enumerate(zip(dual.ranges, dual.compute_price, strict=True)):
+        ends[l, : len(ranges.ends)] = ranges.ends
+        beta[l, : len(price)] = np.ldexp(price, MULTIPLIER_BITS).clip(max=2.0**MOST_INTEGER_BITS)
+    messages, prices, least = (
+        np.ldexp(values, BITS).astype(np.int64) for values in (dual.messages, dual.prices, dual.least)
+    )
+    return HomePrices(
+        bits=BITS - delay_exponent,
+        multiplier_bits=MULTIPLIER_BITS - delay_exponent + load_exponent,
+        fix=False,
+        ranges=count,
+        active=packed(np.ones(dual.prices.shape, np.bool_)),
+        messages=packed(messages),
+        prices=packed(prices),
+        least=packed(least),
+        ends=packed(ends),
+        beta=packed(beta),
+    )
 
 
 def _split_step(split: Split, loading: IntArray, first: int) -> Step:

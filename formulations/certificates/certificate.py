@@ -22,6 +22,8 @@ from relocbench.instances.files.json_fields import Fields, read_object
 from relocbench.instances.kernels.ragged import FloatArray, IntArray
 
 FORMAT = "relocbench-certificate/1"
+# The format of a certificate with steps that the first format did not have.
+CONTENTS_FORMAT = "relocbench-certificate/2"
 # The fields of the file.
 KNOWN = ("format", "instance", "home", "claim", "bits", "delay_cap", "cloud_cap", "made", "proof")
 # Units are from 2^-MOST_BITS to 2^MOST_BITS. The quotient of any two floats above 0 is within this range.
@@ -38,7 +40,11 @@ MOST_STEPS = 100_000
 SHARE_UNITS = 1024
 # The fields of a dual step that are packed arrays, and all fields of a dual step.
 _ARRAYS = ("active", "messages", "shares")
+_HOME_PRICES_ARRAYS = ("active", "messages", "prices", "least", "ends", "beta")
 _CAPS = ("delay_cap", "cloud_cap")
+# The kinds of steps. The first format has only the first four.
+_KINDS = ("dual", "split-client", "split-topic", "split-share", "home-prices")
+_HOME_PRICES = ("step", "bits", "multiplier_bits", "fix", "ranges", *_HOME_PRICES_ARRAYS)
 _DUAL = ("step", "bits", "multiplier_bits", "fix", "alpha", "beta", "hard", *_ARRAYS)
 
 
@@ -130,8 +136,46 @@ class SplitShare:
     first: int = 0
 
 
+@dataclass(frozen=True, eq=False, kw_only=True)
+class HomePrices:
+    """Prices of homes, which prove a lower bound for a region together with the least contents of the servers.
+
+    Attributes
+    ----------
+    bits, multiplier_bits
+        Messages, prices and ``least`` are in units of ``2^-bits``, ``beta`` in units of ``2^-multiplier_bits``.
+    fix
+        Whether homes are forbidden by their reduced cost afterwards.
+    ranges
+        The number of ends of ranges of ``θ`` for each server.
+    active, messages
+        As in :class:`Dual`.
+    prices
+        What a client pays for each home, and the content of the server earns (``M×L``).
+    least
+        One number for each server, which no content of it may be below.
+    ends
+        For each server, the values of ``θ`` at which its possible values are divided, descending, in units of
+        ``2^-20``.
+    beta
+        For each server, a price of compute for ``θ = 1`` and for each range between two ends, which speeds up the
+        search for the least content.
+    """
+
+    bits: int
+    multiplier_bits: int
+    fix: bool
+    ranges: int
+    active: Integers
+    messages: Integers
+    prices: Integers
+    least: Integers
+    ends: Integers
+    beta: Integers
+
+
 Split = SplitClient | SplitTopic | SplitShare
-Step = Dual | Split
+Step = Dual | HomePrices | Split
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -257,7 +301,7 @@ def write_certificate(certificate: Certificate, path: str | Path) -> None:
     """
     check_certificate_path(path)
     head = {
-        "format": FORMAT,
+        "format": CONTENTS_FORMAT if any(isinstance(step, HomePrices) for step in certificate.proof) else FORMAT,
         "instance": certificate.instance,
         "home": np.asarray(certificate.home).tolist(),
         "claim": certificate.claim,
@@ -293,7 +337,8 @@ def read_certificate(path: str | Path) -> Certificate:
     path = Path(path)
     try:
         check_certificate_path(path)
-        fields = read_object(path, FORMAT, KNOWN)
+        fields = read_object(path, (FORMAT, CONTENTS_FORMAT), KNOWN)
+        kinds = _KINDS if fields.text("format") == CONTENTS_FORMAT else _KINDS[:4]
         steps = fields.entries("proof")
         if len(steps) > MOST_STEPS:
             raise InputError("proof", f"expected at most {MOST_STEPS} steps, got {len(steps)}")
@@ -307,7 +352,7 @@ def read_certificate(path: str | Path) -> Certificate:
             claim=_integer(fields.value("claim"), "claim"),
             bits=_bits(fields, "bits"),
             **{name: _cap(fields, name) for name in _CAPS if name in fields},
-            proof=tuple(_step_from_json(step, f"proof[{index}]") for index, step in enumerate(steps)),
+            proof=tuple(_step_from_json(step, f"proof[{index}]", kinds) for index, step in enumerate(steps)),
             made=_made(fields.value("made")) if "made" in fields else {},
         )
     except InputError as error:
@@ -321,14 +366,30 @@ def _step_to_json(step: Step) -> dict[str, Any]:
         return {"step": "split-topic", "topic": step.topic, "server": step.server, "first": step.first}
     if isinstance(step, SplitShare):
         return {"step": "split-share", "server": step.server, "share": step.share, "first": step.first}
+    if isinstance(step, HomePrices):
+        head = {"step": "home-prices"} | {name: getattr(step, name) for name in _HOME_PRICES[1:5]}
+        return head | {name: to_json(getattr(step, name)) for name in _HOME_PRICES_ARRAYS}
     content: dict[str, Any] = {"step": "dual"}
     content |= {name: getattr(step, name) for name in ("bits", "multiplier_bits", "fix")}
     content |= {name: list(getattr(step, name)) for name in ("alpha", "beta", "hard")}
     return content | {name: to_json(getattr(step, name)) for name in _ARRAYS}
 
 
-def _step_from_json(value: object, label: str) -> Step:
+def _step_from_json(value: object, label: str, kinds: tuple[str, ...]) -> Step:
     kind = value.get("step") if isinstance(value, dict) else None
+    if isinstance(value, dict) and kind not in kinds:
+        expected = f"{', '.join(kinds[:-1])} or {kinds[-1]}"
+        raise InputError(f"{label}.step", f"expected {expected}, got {shown(kind)}")
+    if kind == "home-prices":
+        fields = Fields(value, label, _HOME_PRICES)
+        arrays = {name: from_json(fields.value(name), fields.label(name)) for name in _HOME_PRICES_ARRAYS}
+        return HomePrices(
+            bits=_bits(fields, "bits"),
+            multiplier_bits=_bits(fields, "multiplier_bits"),
+            fix=_flag(fields, "fix"),
+            ranges=fields.integer("ranges"),
+            **arrays,
+        )
     if kind == "split-client":
         fields = Fields(value, label, ("step", "client", "servers", "first"))
         servers = tuple(fields.integers("servers").tolist())
@@ -340,21 +401,22 @@ def _step_from_json(value: object, label: str) -> Step:
         fields = Fields(value, label, ("step", "server", "share", "first"))
         return SplitShare(fields.integer("server"), fields.integer("share"), fields.integer("first"))
     fields = Fields(value, label, _DUAL)
-    if kind != "dual":
-        problem = f"expected dual, split-client, split-topic or split-share, got {shown(kind)}"
-        raise InputError(fields.label("step"), problem)
-    fix = fields.value("fix")
-    if not isinstance(fix, bool):
-        raise InputError(fields.label("fix"), f"expected true or false, got {shown(fix)}")
     return Dual(
         bits=_bits(fields, "bits"),
         multiplier_bits=_bits(fields, "multiplier_bits"),
-        fix=fix,
+        fix=_flag(fields, "fix"),
         alpha=_multipliers(fields, "alpha"),
         beta=_multipliers(fields, "beta"),
         hard=tuple(fields.integers("hard").tolist()),
         **{name: from_json(fields.value(name), fields.label(name)) for name in _ARRAYS},
     )
+
+
+def _flag(fields: Fields, name: str) -> bool:
+    value = fields.value(name)
+    if not isinstance(value, bool):
+        raise InputError(fields.label(name), f"expected true or false, got {shown(value)}")
+    return value
 
 
 def check_bits(bits: int, label: str) -> None:

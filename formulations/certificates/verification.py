@@ -17,12 +17,14 @@ from relocbench.formulations.certificates.budget import MAX_STEPS, MEMORY_LIMIT,
 from relocbench.formulations.certificates.certificate import (
     Certificate,
     Dual,
+    HomePrices,
     Step,
     check_bits,
     check_cap,
     read_certificate,
 )
 from relocbench.formulations.certificates.exact_bound import apply_dual
+from relocbench.formulations.certificates.home_prices_bound import apply_home_prices
 from relocbench.formulations.certificates.integer_problem import (
     IntegerProblem,
     check_size,
@@ -295,8 +297,8 @@ def _check_claim(certificate: Certificate, objective: Fraction) -> None:
 def _check_proof(problem: IntegerProblem, steps: Sequence[Step], claim: Fraction, on_step: OnStep) -> None:
     """Check the steps. Each region has a range of steps that must prove it.
 
-    A dual step proves its region or forbids homes in it. A split step ends its region and divides the following steps
-    between the two parts. Steps after the end of a region are ignored.
+    A dual step proves its region or forbids homes in it, and so do prices of homes. A split step ends its region and
+    divides the following steps between the two parts. Steps after the end of a region are ignored.
     """
     waiting: list[tuple[Region, int, int]] = [(root_region(problem), 0, len(steps))]
     while waiting:
@@ -313,7 +315,9 @@ def _check_proof(problem: IntegerProblem, steps: Sequence[Step], claim: Fraction
             on_step(index)
             try:
                 problem.budget.check_time()
-                if not isinstance(step, Dual):
+                if isinstance(step, HomePrices):
+                    _, rest = apply_home_prices(problem, rest, step, claim)
+                elif not isinstance(step, Dual):
                     middle = index + 1 + step.first
                     if not index < middle <= end:
                         raise InputError("first", f"expected a number from 0 to {end - index - 1}, got {step.first}")
