@@ -522,7 +522,7 @@ class _Run:
         while self._has_time(proving) and stalled < params.patience:
             relaxation.step()
             begin = self._seconds()
-            if proving > params.prove_share * (begin - began):
+            if proving > params.prove_share * (begin - began) or relaxation.estimate() <= max(self._tree.bound, best):
                 continue
             relaxation.prove(nodes)
             proving += self._seconds() - begin

@@ -124,6 +124,7 @@ class _Contents:
         self._unused = np.where(self.weight > 1e-9, 0, self._unused + 1)
         if len(self.cost) > most:
             kept = self._unused < patience
+            kept[~self.members.any(axis=1)] = True  # the empty content is always a choice
             self.common = np.ascontiguousarray(self.common[np.ix_(kept, kept)])
             self.members, self.cost = self.members[kept], self.cost[kept]
             self.weight, self._unused = self.weight[kept], self._unused[kept]
@@ -164,7 +165,7 @@ class ContentsRelaxation:
         self._ranges = tuple(theta_ranges(graph, l) for l in range(servers))
         largest_price = _largest_price(graph)
         self._compute_price = tuple(
-            np.full(len(ranges.delegated), params.first_price * largest_price) for ranges in self._ranges
+            np.full(len(ranges.least_delegated), params.first_price * largest_price) for ranges in self._ranges
         )
         self._last_range = np.zeros(servers, np.int64)
         self._searches = 0
@@ -185,6 +186,7 @@ class ContentsRelaxation:
         self._combined = np.zeros((clients, servers))
         for l, contents in enumerate(self._contents):
             contents.add(*self._content_at(home, l))
+            contents.add(np.zeros(clients), 0.0)
             self._combined[:, l] = contents.members[0]
 
     def warm_start(self, relaxation: Relaxation) -> None:
@@ -218,10 +220,11 @@ class ContentsRelaxation:
 
     def step(self) -> None:
         """Run some iterations, then search for new contents at the current prices."""
-        self._iterate(self._params.iterations)
+        # With few contents the prices go astray, so the first steps are short.
         self._searches += 1
+        self._iterate(min(self._params.iterations, self._searches))
         for l, (contents, ranges) in enumerate(zip(self._contents, self._ranges, strict=True)):
-            last, count = int(self._last_range[l]), len(ranges.delegated)
+            last, count = int(self._last_range[l]), len(ranges.least_delegated)
             # The best range of the last time and its neighbours, θ = 1, and one of the others in turn.
             turn = self._searches % min(count, 8)
             some = [last, 0, turn, last - 1, last + 1]
@@ -248,11 +251,15 @@ class ContentsRelaxation:
         kept = self.prices
         self.prices = np.floor(kept * unit) / unit
         messages = np.floor(self._to_first * unit) / unit
-        every = (np.arange(len(ranges.delegated), dtype=np.int32) for ranges in self._ranges)
-        found = [self._search(l, which, self._tolerance, most_nodes) for l, which in enumerate(every)]
-        margin = self._params.margin * self._tolerance
-        least = np.floor(-np.array([profit + margin for profit, _ in found]) * unit) / unit
-        nodes = sum(count for _, count in found)
+        # The verifier rounds the value of every topic, and a few more numbers, by up to one unit.
+        margin = self._params.margin * self._tolerance + (len(self.graph.spool) + 16) / unit
+        nodes, profits = 0, []
+        for l, ranges in enumerate(self._ranges):
+            every = np.arange(len(ranges.least_delegated), dtype=np.int32)
+            profit, count = self._search(l, every, self._tolerance, max(1, most_nodes - nodes))
+            profits.append(profit + margin)
+            nodes += count
+        least = np.floor(-np.array(profits) * unit) / unit
         value = self._label_bound(messages) + float(least.sum())
         if nodes > most_nodes:
             self._tolerance *= self._params.coarser
@@ -261,6 +268,20 @@ class ContentsRelaxation:
             self.dual = HomePricesDual(value, messages, self.prices, least, self._ranges, prices, nodes)
         self.prices = kept
         return value
+
+    def estimate(self) -> float:
+        """Compute what the bound would be if no server had a better content than the known ones.
+
+        Returns
+        -------
+        float
+            A number that :meth:`prove` does not exceed.
+        """
+        known = (
+            float((contents.members @ self.prices[:, l] - contents.cost).max())
+            for l, contents in enumerate(self._contents)
+        )
+        return self._label_bound(self._to_first) - sum(known)
 
     def guidance(self) -> tuple[FloatArray, IntArray]:
         """Return what a search for homes can use.
@@ -288,13 +309,14 @@ class ContentsRelaxation:
         """Search for the best content of a server, keep it, and return an upper bound on its profit and the nodes."""
         contents, ranges = self._contents[l], self._ranges[l]
         price = np.ascontiguousarray(self.prices[:, l])
-        known = max(0.0, float((contents.members @ price - contents.cost).max()))
+        known = float((contents.members @ price - contents.cost).max())
         members = np.zeros(self.graph.n_clients)
         _, bound, found, nodes = least_content(
             self._loads,
             price,
             self._delegation_cost[l],
-            ranges.delegated,
+            ranges.least_delegated,
+            ranges.most_delegated,
             ranges.storage_limit,
             ranges.compute_limit,
             self._compute_price[l],
@@ -306,7 +328,7 @@ class ContentsRelaxation:
         )
         if found >= 0:
             self._last_range[l] = found
-            contents.add(members, float(ranges.delegated[found] * (self._delegation_cost[l] @ members)))
+            contents.add(members, float(ranges.delegation_cost(found, self._delegation_cost[l]) @ members))
         return bound, nodes
 
     def _iterate(self, times: int) -> None:

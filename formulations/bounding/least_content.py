@@ -38,16 +38,34 @@ class ThetaRanges:
     ----------
     ends
         The ends between two ranges, descending, in units of ``2^-20``.
-    delegated
-        The least share that is delegated in each range.
+    least_delegated, most_delegated
+        The least and the largest share that is delegated in each range.
     storage_limit, compute_limit
         The largest loads in each range.
     """
 
     ends: OffsetArray
-    delegated: FloatArray
+    least_delegated: FloatArray
+    most_delegated: FloatArray
     storage_limit: FloatArray
     compute_limit: FloatArray
+
+    def delegation_cost(self, which: int, cost: FloatArray) -> FloatArray:
+        """Return what each client pays at least for delegation in a range.
+
+        Parameters
+        ----------
+        which
+            The range.
+        cost
+            The cost of delegating all of each client, which may be negative.
+
+        Returns
+        -------
+        FloatArray
+            The least costs.
+        """
+        return np.minimum(self.least_delegated[which] * cost, self.most_delegated[which] * cost)
 
 
 def theta_ranges(graph: ClientGraph, server: int) -> ThetaRanges:
@@ -68,19 +86,25 @@ def theta_ranges(graph: ClientGraph, server: int) -> ThetaRanges:
     storage, compute = float(graph.storage_capacity[server]), float(graph.compute_capacity[server])
     total_storage, total_compute = float(graph.spool.sum()), float(graph.demand.sum())
     overload = max(_quotient(total_storage, storage), _quotient(total_compute, compute))
-    unit = _unit(graph.spool, storage)
-    levels = storage / unit
-    level = first = int(levels)
     ends = []
+    if min(storage, compute) <= 0:
+        # Every load makes θ 0; below the smallest end nearly everything is delegated.
+        ends, overload = [1], 0.0
+    unit = _unit(graph.spool, storage)
+    levels = max(storage / unit, 1.0)
+    level = first = int(levels)
     while len(ends) < MOST_RANGES and (level + 1) / levels < overload:
         # Just above the θ at which one more unit would be stored.
         ends.append(min(int(levels / (level + 1) * 2**END_BITS) + 1, 2**END_BITS - 1))
         level += max(1, int((level - first) * RANGE_GROWTH))
     low = np.array([1.0, *(end / 2**END_BITS for end in ends), 0.0])
     high = np.array([1.0, 1.0, *low[1:-1]])
+    if total_storage <= storage and total_compute <= compute:
+        low, high = low[:1], high[:1]  # never overloaded
     return ThetaRanges(
         ends=np.array(ends, np.int64),
-        delegated=1 - high,
+        least_delegated=1 - high,
+        most_delegated=1 - low,
         storage_limit=_limits(storage, low, total_storage),
         compute_limit=_limits(compute, low, total_compute),
     )
@@ -143,7 +167,8 @@ def least_content(
     loads: Loads,
     price: FloatArray,
     delegation_cost: FloatArray,
-    delegated: FloatArray,
+    least_delegated: FloatArray,
+    most_delegated: FloatArray,
     storage_limit: FloatArray,
     compute_limit: FloatArray,
     compute_price: FloatArray,
@@ -161,7 +186,7 @@ def least_content(
         The loads.
     price, delegation_cost
         The price of each client, and the least cost of delegating all of it.
-    delegated, storage_limit, compute_limit
+    least_delegated, most_delegated, storage_limit, compute_limit
         The ranges of ``θ``, see :class:`ThetaRanges`.
     compute_price
         A price of compute for each range, from which the search starts; it is improved.
@@ -172,7 +197,7 @@ def least_content(
     tolerance
         Contents that are better by less than this are not searched for.
     most_nodes
-        The largest number of nodes for each range.
+        The largest number of nodes, about.
     content
         The share of each client in the best content is written here if one better than the known one is found.
 
@@ -193,14 +218,15 @@ def least_content(
     some = np.empty(clients)
     for i in which:
         for m in range(clients):
-            profit[m] = price[m] - delegated[i] * delegation_cost[m]
+            delegated = least_delegated[i] if delegation_cost[m] > 0 else most_delegated[i]
+            profit[m] = price[m] - delegated * delegation_cost[m]
         beta, root = _best_compute_price(loads, profit, storage_limit[i], compute_limit[i], compute_price[i], best)
         if root <= best:
             continue
         compute_price[i] = max(beta, 1e-6)
         prices = np.array([share * beta for share in PRICE_SHARES]) if beta > 0 else np.zeros(1)
         value, upper, better, explored = _search(
-            loads, profit, storage_limit[i], compute_limit[i], prices, best, tolerance, most_nodes, some
+            loads, profit, storage_limit[i], compute_limit[i], prices, best, tolerance, max(1, most_nodes - nodes), some
         )
         nodes += explored
         if better:

@@ -105,7 +105,9 @@ class HomePricesBound(DualBound):
         problem, bits = self._problem, self._dual.bits
         remote = self._delegation_cost(l)
         one = 1 << END_BITS
-        ends = [one, *self._range_ends[l].tolist(), 0]
+        ends = [one]
+        if sum(problem.spool) > problem.storage_capacity[l] or sum(problem.demand) > problem.compute_capacity[l]:
+            ends += [*self._range_ends[l].tolist(), 0]
         allowed = self._region.allowed[:, l]
         profits, storage, compute = [], [], []
         for low, high in zip(ends, [one, *ends[:-1]], strict=True):
@@ -134,11 +136,12 @@ class HomePricesBound(DualBound):
         shape = len(PRICE_SHIFTS) + 1, *profit.shape
         payment, refund = np.zeros(shape, np.int64), np.zeros(shape[:2], np.int64)
         for which, shift in enumerate(PRICE_SHIFTS):
-            for k, beta in enumerate(self._load_price[l].tolist()):
-                total = self._priced((beta >> shift) * limit[k], self._dual.bits, upwards=True)
+            for k, most in enumerate(limit):
+                beta = int(self._load_price[l, k]) >> shift
+                total = self._priced(beta * most, self._dual.bits, upwards=True)
                 # A limit that costs more than all profits is of no use.
                 if total < int(profit[k].sum()):
-                    paid = self._priced((beta >> shift) * self._problem.demand, self._dual.bits)
+                    paid = self._priced(beta * self._problem.demand, self._dual.bits)
                     payment[which, k] = np.minimum(paid, profit[k].astype(object)).astype(np.int64)
                     refund[which, k] = total
         return payment, refund

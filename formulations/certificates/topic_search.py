@@ -151,7 +151,7 @@ class TopicSearch:
     def _set_exchanges(self) -> None:
         """Group the pairs of topics of the same client so that no topic occurs twice in a group."""
         groups: list[tuple[set[int], list[int], list[int]]] = []
-        ends = np.append(self._member_start[1:], len(self._entry_topic))
+        ends = np.searchsorted(self._entry_member, np.arange(len(self._members)), side="right")
         for begin, end in zip(self._member_start.tolist(), ends.tolist(), strict=True):
             for i, j in itertools.combinations(range(begin, end), 2):
                 topics = {int(self._entry_topic[i]), int(self._entry_topic[j])}

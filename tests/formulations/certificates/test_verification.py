@@ -40,7 +40,16 @@ READERS = {
     "kernels.ragged",
     "notebook_card",
 }
-OWN_MODULES = {"budget", "certificate", "exact_bound", "integer_problem", "packed_arrays", "region"}
+OWN_MODULES = {
+    "budget",
+    "certificate",
+    "exact_bound",
+    "home_prices_bound",
+    "integer_problem",
+    "packed_arrays",
+    "region",
+    "topic_search",
+}
 
 
 def imported(module):
