@@ -416,10 +416,10 @@ class _Run:
         bound = self._tree.bound
         prices = self._home_prices
         if prices is not None and prices.value > bound:
-            step = home_prices_to_step(prices, *exponents)
+            priced = home_prices_to_step(prices, *exponents)
             for margin in params.claim_margins:
                 claim = math.floor(min(prices.value, self._tree.cutoff) * (1 - margin) * 2**params.claim_bits)
-                yield replace(about, claim=claim, proof=(step,))
+                yield replace(about, claim=claim, proof=(priced,))
         if root is not None and math.isfinite(bound) and bound > 0:
             steps = tuple(certificate_steps(root, self._graph.loading, *exponents))
             for margin in params.claim_margins:
@@ -488,7 +488,8 @@ class _Run:
     def _raise_bound(self) -> None:
         """Solve the root relaxation, then run branch and bound."""
         incumbent, tree = self._incumbent, self._tree
-        root = RootRelaxation(self._graph, incumbent.home, incumbent.overloaded)
+        # Limits on the loads themselves help branch and bound, which splits by θ; contents need none.
+        root = RootRelaxation(self._graph, incumbent.home, incumbent.overloaded and not self._can_price_homes)
         try:
             self._solve_root(root)
         except KeyboardInterrupt:
@@ -504,13 +505,18 @@ class _Run:
         while self._has_time() and tree.step():
             self._record(tree.bound)
 
+    @property
+    def _can_price_homes(self) -> bool:
+        """Whether the relaxation with contents is made for instances of this size."""
+        params, graph = PARAMS.home_prices, self._graph
+        fits = graph.n_servers <= params.most_servers and graph.n_edges * graph.n_servers**2 <= PARAMS.root.most_pairs
+        return fits and graph.n_clients >= params.least_clients
+
     def _lacks_capacity(self, root: RootRelaxation) -> bool:
         """Return whether capacities are the likely reason for the gap of the root relaxation."""
-        params, cost = PARAMS.home_prices, self._incumbent.cost
-        if self._graph.n_clients < params.least_clients or self._graph.n_servers > params.most_servers:
-            return False
-        charged = self._incumbent.overloaded or bool(root.dual.alpha.any() or root.dual.beta.any())
-        return charged and cost - root.bound.value > params.least_gap * cost
+        cost = self._incumbent.cost
+        charged = bool(root.dual.alpha.any() or root.dual.beta.any())
+        return self._can_price_homes and charged and cost - root.bound.value > PARAMS.home_prices.least_gap * cost
 
     def _price_homes(self, root: RootRelaxation) -> None:
         """Raise the bound with contents of servers, as long as it makes progress."""

@@ -9,10 +9,14 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
 from relocbench.formulations.bounding.client_graph import ClientGraph, Mask
 from relocbench.instances.kernels.compiled import compiled
 from relocbench.instances.kernels.ragged import FloatArray, IntArray, OffsetArray
+
+# What is decided about each topic: 0 nothing, 1 open, 2 closed.
+StateArray = npt.NDArray[np.int8]
 
 # The ends of the ranges of θ are multiples of 2^-END_BITS.
 END_BITS = 20
@@ -27,7 +31,7 @@ RANGE_GROWTH = 0.15
 # The largest number of ranges.
 MOST_RANGES = 64
 # The prices of compute that are tried at every node, as shares of the best one at the root.
-PRICE_SHARES = (1.0, 0.5, 0.0)
+PRICE_SHARES = (0.4, 0.6, 0.2, 0.0)
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,7 +69,8 @@ class ThetaRanges:
         FloatArray
             The least costs.
         """
-        return np.minimum(self.least_delegated[which] * cost, self.most_delegated[which] * cost)
+        least: FloatArray = np.minimum(self.least_delegated[which] * cost, self.most_delegated[which] * cost)
+        return least
 
 
 def theta_ranges(graph: ClientGraph, server: int) -> ThetaRanges:
@@ -316,7 +321,7 @@ def _equalise(
     problem: _Problem,
     z: int,
     alive: Mask,
-    state: FloatArray,
+    state: StateArray,
     shares: FloatArray,
     value: FloatArray,
     size: FloatArray,
@@ -363,7 +368,7 @@ def _equalise(
 
 @compiled
 def _knapsack(
-    value: FloatArray, size: FloatArray, state: FloatArray, free: float, order: OffsetArray
+    value: FloatArray, size: FloatArray, state: StateArray, free: float, order: OffsetArray
 ) -> tuple[float, int]:
     """Solve the knapsack of the undecided topics with fractions; sort those with a value by value per size."""
     count = 0
@@ -388,7 +393,7 @@ def _knapsack(
 
 
 @compiled
-def _fill(loads: Loads, profit: FloatArray, state: FloatArray, compute_limit: float, content: FloatArray) -> float:
+def _fill(loads: Loads, profit: FloatArray, state: StateArray, compute_limit: float, content: FloatArray) -> float:
     """Take all profitable clients whose topics are open, as far as compute allows; the last one in part."""
     total, load = 0.0, 0.0
     for m in range(len(profit)):

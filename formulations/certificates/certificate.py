@@ -401,10 +401,11 @@ def _step_from_json(value: object, label: str, kinds: tuple[str, ...]) -> Step:
         fields = Fields(value, label, ("step", "server", "share", "first"))
         return SplitShare(fields.integer("server"), fields.integer("share"), fields.integer("first"))
     fields = Fields(value, label, _DUAL)
+    fix = _flag(fields, "fix")
     return Dual(
         bits=_bits(fields, "bits"),
         multiplier_bits=_bits(fields, "multiplier_bits"),
-        fix=_flag(fields, "fix"),
+        fix=fix,
         alpha=_multipliers(fields, "alpha"),
         beta=_multipliers(fields, "beta"),
         hard=tuple(fields.integers("hard").tolist()),

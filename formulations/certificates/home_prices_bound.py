@@ -16,8 +16,9 @@ from relocbench.instances.errors import InputError, shown
 END_BITS = 20
 # The largest number of ends for each server.
 MOST_ENDS = 256
-# The compute load has several prices in turn: the given one shifted by each of these, and 0.
-PRICE_SHIFTS = (0, 1)
+# The compute load has several prices in turn: these tenths of the given one, and 0. The best price of a node is mostly
+# below that of the root.
+PRICE_TENTHS = (4, 6, 2)
 
 
 class HomePricesBound(DualBound):
@@ -133,11 +134,11 @@ class HomePricesBound(DualBound):
 
     def _payments(self, l: int, profit: Int64Array, limit: list[int]) -> tuple[Int64Array, Int64Array]:
         """Return what each client pays for its compute load, and what all clients within the limit pay at most."""
-        shape = len(PRICE_SHIFTS) + 1, *profit.shape
+        shape = len(PRICE_TENTHS) + 1, *profit.shape
         payment, refund = np.zeros(shape, np.int64), np.zeros(shape[:2], np.int64)
-        for which, shift in enumerate(PRICE_SHIFTS):
+        for which, tenths in enumerate(PRICE_TENTHS):
             for k, most in enumerate(limit):
-                beta = int(self._load_price[l, k]) >> shift
+                beta = int(self._load_price[l, k]) * tenths // 10
                 total = self._priced(beta * most, self._dual.bits, upwards=True)
                 # A limit that costs more than all profits is of no use.
                 if total < int(profit[k].sum()):

@@ -111,7 +111,7 @@ class TopicSearch:
     def _set_topics(self) -> None:
         """List the topics of the profitable clients, and round all sizes and limits down."""
         server = self._server
-        client = (self._profit > 0).any(axis=0)
+        client: BoolArray = np.asarray((self._profit > 0).any(axis=0), np.bool_)
         used = client[server.publisher_client]
         topics, self._topic = np.unique(server.publisher_topic[used], return_inverse=True)
         self._client = server.publisher_client[used]
@@ -137,9 +137,8 @@ class TopicSearch:
         self._worth = np.maximum(self._profit[None] - self._server.payment, 0)  # payments × ranges × clients
         payments, ranges = self._worth.shape[:2]
         self._own = np.zeros((payments, ranges, len(self._size)), np.int64)
-        np.add.at(
-            self._own, (slice(None), slice(None), self._topic[~several]), self._worth[:, :, self._client[~several]]
-        )
+        for topic, client in zip(self._topic[~several].tolist(), self._client[~several].tolist(), strict=True):
+            self._own[:, :, topic] += self._worth[:, :, client]
         # The entries are pairs of a client with several topics and one of them, by client.
         self._entry_topic = self._topic[several]
         self._members, self._entry_member = np.unique(self._client[several], return_inverse=True)
@@ -327,9 +326,9 @@ class TopicSearch:
         Their compute load is limited. For every price of the load, what they earn above it plus the price of the limit
         is an upper bound.
         """
-        missing = np.zeros((len(which), self._profit.shape[1]), np.int64)
-        np.add.at(missing, (slice(None), self._client), state[:, self._topic] != OPEN)
-        profit = np.where(missing == 0, self._profit[which], 0)
+        profit = self._profit[which].copy()
+        for topic, client in zip(self._topic.tolist(), self._client.tolist(), strict=True):
+            profit[state[:, topic] != OPEN, client] = 0
         limit = self._load_limit[which]
         low, high = np.zeros(len(which), np.int64), np.full(len(which), LARGEST_DENSITY)
         above = profit.sum(axis=1) > threshold
