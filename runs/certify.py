@@ -515,7 +515,7 @@ class _Run:
     def _lacks_capacity(self, root: RootRelaxation) -> bool:
         """Return whether capacities are the likely reason for the gap of the root relaxation."""
         cost = self._incumbent.cost
-        charged = bool(root.dual.alpha.any() or root.dual.beta.any())
+        charged = self._incumbent.overloaded or bool(root.dual.alpha.any() or root.dual.beta.any())
         return self._can_price_homes and charged and cost - root.bound.value > PARAMS.home_prices.least_gap * cost
 
     def _price_homes(self, root: RootRelaxation) -> None:

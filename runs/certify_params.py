@@ -166,7 +166,7 @@ class HomePricesPhaseParams:
     most_servers: int = 24
     least_gap: float = 0.004
     prove_share: float = 0.1
-    verify_share: float = 0.2
+    verify_share: float = 0.3
     nodes_per_second: float = 10_000.0
     most_nodes: int = 300_000
     progress: float = 1e-3
