@@ -164,7 +164,7 @@ class HomePricesPhaseParams:
 
     least_clients: int = 65
     most_servers: int = 24
-    least_gap: float = 0.004
+    least_gap: float = 0.006
     prove_share: float = 0.1
     verify_share: float = 0.3
     nodes_per_second: float = 10_000.0
