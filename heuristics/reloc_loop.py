@@ -104,6 +104,8 @@ class Rules(NamedTuple):
         ``FIRST_IN_LIST``, ``NEAREST_HOME`` or ``MOST_LOADED_HOME`` (lines 24 to 31).
     least_used_first
         Whether the initial server is the least used one (line 23). Otherwise it is the nearest with ``θ = 1``.
+    at_once
+        Whether a topic is placed with all its members at once (OTOS): :func:`place_whole_topics`, not :func:`place`.
     """
 
     cooperate: bool
@@ -111,6 +113,7 @@ class Rules(NamedTuple):
     revisit: bool = False
     ties: int = FIRST_IN_LIST
     least_used_first: bool = False
+    at_once: bool = False
 
 
 class _Loads(NamedTuple):
@@ -180,6 +183,45 @@ def place(task: ClusterTask, rules: Rules) -> IntArray:
                             _move(task, loads, task.entry_client[i], other, e)
                 else:
                     _move(task, loads, client, other, e)  # lines 39 to 41
+    return loads.home
+
+
+@compiled
+def place_whole_topics(task: ClusterTask) -> IntArray:
+    """Place topic by topic, each with all its members at once, for OTOS.
+
+    The members of a topic that have no home yet get their preferred server, which is the same for all of them. If this
+    overloads the server, all members of the topic on it go to the least used server.
+
+    Parameters
+    ----------
+    task
+        The cluster, with a preferred server for each client: that of its first topic.
+
+    Returns
+    -------
+    array
+        The home of each client, ``NOWHERE`` for a client without a topic.
+    """
+    loads = _no_loads(task)
+    first = 0
+    while first < len(task.entry_client):
+        end = first
+        server = NOWHERE
+        while end < len(task.entry_client) and task.entry_topic[end] == task.entry_topic[first]:
+            client = task.entry_client[end]
+            if loads.home[client] == NOWHERE:
+                server = task.preferred[client]
+                loads.home[client] = server
+            if task.entry_publishes[end]:
+                _count_publisher(task, loads, task.entry_topic[end], loads.home[client], 1)
+            end += 1
+        if server != NOWHERE and not _has_room(task, loads, server):
+            other = _least_used(task, loads)
+            for e in range(first, end):
+                if loads.home[task.entry_client[e]] == server:
+                    _move(task, loads, task.entry_client[e], other, end - 1)
+        first = end
     return loads.home
 
 
