@@ -220,7 +220,7 @@ def place_whole_topics(task: ClusterTask) -> IntArray:
                 _count_publisher(task, loads, task.entry_topic[end], loads.home[client], 1)
             end += 1
         if server != NOWHERE and not _has_room(task, loads, server):
-            other = _least_used(task, loads)
+            other = _least_used(loads)
             for e in range(first, end):
                 if loads.home[task.entry_client[e]] == server:
                     _move(task, loads, task.entry_client[e], other, end - 1)
