@@ -18,7 +18,6 @@ import math
 import time
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from functools import cached_property
 from operator import itemgetter
 from typing import NamedTuple
 
@@ -118,7 +117,7 @@ def solve(
     if threads < 1:
         raise InputError("method adaptive: threads", f"expected at least 1, got {threads}")
     search = _Search(instance, time_limit, on_progress)
-    found = [search.offer(search.nearest)]
+    found = [search.first]
     if search.time_is_left():
         for home in _otos_and_reloc(instance, seed, k, threads):
             if not any(np.array_equal(home, other) for _, other in found):
@@ -159,16 +158,14 @@ class _Search:
         self._on_progress = on_progress
         self._visits = max(instance.n_clients, PARAMS.visits)
         self._cost = math.inf
-        self.nearest = self.home = nearest_server(instance)
+        self.nearest = nearest_server(instance)
         self.trace: list[tuple[float, float, float]] = []
-
-    @cached_property
-    def _usual_price(self) -> float:
-        """The delay that NS loses to the cloud, for each unit of storage that it uses."""
-        now = evaluate(self._instance, self.nearest)
-        lost = 2 * self._instance.cloud_delay * float((now.sent * (1 - now.theta)).sum())
+        now = evaluate(instance, self.nearest)
+        self.first = self._compare(now.objective, self.nearest)
+        # The delay that NS loses to the cloud, for each unit of storage that it uses.
+        lost = 2 * instance.cloud_delay * float((now.sent * (1 - now.theta)).sum())
         used = float(now.storage_load.sum())
-        return lost / used if used > 0 else 0.0
+        self._usual_price = lost / used if used > 0 else 0.0
 
     def time_is_left(self) -> bool:
         """Return whether another step may begin."""
@@ -176,7 +173,9 @@ class _Search:
 
     def offer(self, home: IntArray) -> Found:
         """Keep homes if they are the best so far, and return them with their cost."""
-        cost = evaluate(self._instance, home).objective
+        return self._compare(evaluate(self._instance, home).objective, home)
+
+    def _compare(self, cost: float, home: IntArray) -> Found:
         if cost < self._cost:
             self._cost, self.home = cost, home
             self.trace.append((time.perf_counter() - self._begin, cost, -math.inf))
