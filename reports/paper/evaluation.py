@@ -5,6 +5,7 @@ import dataclasses
 import itertools
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -15,10 +16,12 @@ from relocbench.instances.generators.families import family
 from relocbench.instances.instance import Instance
 from relocbench.instances.kernels.ragged import IntArray
 from relocbench.instances.library.library import Entry, Library
-from relocbench.reports.paper.grid import groups, run_grid
+from relocbench.reports.paper.grid import Unit, groups, run_grid, run_units
 from relocbench.reports.paper.measures import BEST, Case, Measured, Measures, carry_bounds, measure
 from relocbench.reports.paper.planner import PAPER, STUDIES, TIGHTNESS, Planner, Setup
 from relocbench.reports.paper.readings import CLUSTERS
+from relocbench.runs.certify import certify
+from relocbench.runs.method_code import project_code
 from relocbench.runs.progress import progress
 from relocbench.runs.run_store import Row, Store
 from relocbench.runs.selectors import parse_selector
@@ -100,32 +103,35 @@ def run_evaluation(
     clusters = [k for k in CLUSTERS if k <= servers]
     grid = run_grid(setup, readings, clusters, folder / "readings", spark)
     cases = [case for study in STUDIES for case in planner.cases(PAPER, study, range(setup.seeds))]
-    tight = list(_tightness_cases(setup, planner))
+    tight = _tightness_bounds(setup, folder / "tightness", spark)
     library = Library()
     wanted = {case.instance.hash for case in cases}
     known = {entry.instance: entry for entry in library.entries.values() if entry.instance in wanted}
-    rows = _run(setup, cases, tight, known, Store(folder))
-    found = _with_carried_bounds(list(_measured([*cases, *tight], rows, known, library)), cases)
-    measures = {
-        group: Measures([*measured.rows, *(row for row in found if row.group == group)])
-        for group, measured in grid.items()
-    }
+    rows = _run(setup, cases, known, Store(folder))
+    certified = tight | {PAPER: Measures(_with_carried_bounds(list(_measured(cases, rows, known, library)), cases))}
+    measures = {group: Measures([*measured.rows, *certified[group].rows]) for group, measured in grid.items()}
     problems = [f"{row.selector} on {row.instance}: {row.error}" for row in rows if row.home is None]
     return Evaluation(measures, readings, cases, clusters, planner, len(known), problems)
 
 
-def _tightness_cases(setup: Setup, planner: Planner) -> Iterator[Case]:
-    spreads = {float(cell.varied["sigma"]) for cell in family(TIGHTNESS).cells()}
-    for group in groups(setup):
-        if group != PAPER:
-            for case in planner.cases(group, "sigma", range(setup.seeds)):
-                if case.x in spreads:
-                    yield case
+def _tightness_bounds(setup: Setup, folder: Path, spark: "SparkSession | None") -> dict[str, Measures]:
+    """Certify the instances of the study over tightness; return their best homes with the bound."""
+    units = [Unit(group, seed) for group in groups(setup) if group != PAPER for seed in range(setup.seeds)]
+    seconds = TIGHTNESS_SHARE * setup.time_limit
+    key = [seconds, project_code("relocbench.runs.certify")]
+    what = "certifying bounds against tightness"
+    return run_units(setup, units, partial(_certified, setup, seconds), what, folder, key, spark)
 
 
-def _run(
-    setup: Setup, cases: Sequence[Case], tight: Sequence[Case], known: Mapping[str, Entry], store: Store
-) -> list[Row]:
+def _certified(setup: Setup, seconds: float, unit: Unit) -> Iterator[Measured]:
+    spreads = {float(cell.varied["sigma"]) for cell in family(TIGHTNESS).cells(setup.parameters)}
+    for case in Planner(setup).cases(unit.group, "sigma", [unit.seed]):
+        if case.x in spreads:
+            solution = certify(case.instance, seed=0, time_limit=seconds).solution
+            yield measure(case, solution.home, BEST, solution.bound)
+
+
+def _run(setup: Setup, cases: Sequence[Case], known: Mapping[str, Entry], store: Store) -> list[Row]:
     """Run annealing, then certify the instances that the library does not have."""
     tasks = [Task(case.instance, parse_selector(ANNEAL)) for case in cases]
     # One process makes several runs, because starting a process takes as long as a run.
@@ -135,18 +141,12 @@ def _run(
     certified = {
         entry.instance for entry in known.values() if entry.status == "optimal" or setup.time_limit <= LIBRARY_SECONDS
     }
-    missing = [case for case in cases if case.instance.hash not in certified]
-    bounds = Store(store.folder / "bounds")
-    # The bound uses two threads, one to search and one to bound. In so short a time as for tightness, only one of them
-    # is busy for most of the time.
-    for part, seconds, jobs, what in (
-        (missing, setup.time_limit, max(1, setup.jobs // 2), "certifying bounds"),
-        (tight, TIGHTNESS_SHARE * setup.time_limit, setup.jobs, "certifying bounds against tightness"),
-    ):
-        tasks = [Task(case.instance, parse_selector(BOUND)) for case in part]
-        running = sweep(tasks, bounds, Limits(seconds), jobs=jobs, reuse=True)
-        with contextlib.closing(running):
-            rows += progress(running, len(tasks), what)
+    tasks = [Task(case.instance, parse_selector(BOUND)) for case in cases if case.instance.hash not in certified]
+    # The bound uses two threads, one to search and one to bound.
+    limits, jobs = Limits(setup.time_limit), max(1, setup.jobs // 2)
+    running = sweep(tasks, Store(store.folder / "bounds"), limits, jobs=jobs, reuse=True)
+    with contextlib.closing(running):
+        rows += progress(running, len(tasks), "certifying bounds")
     return rows
 
 

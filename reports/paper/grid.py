@@ -11,7 +11,7 @@ import os
 import signal
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from functools import partial
@@ -97,23 +97,67 @@ def run_grid(
         The measures of each group.
     """
     units = [Unit(group, seed) for group in groups(setup) for seed in range(setup.seeds)]
-    digest = _digest(setup, readings, clusters)
+    key = [readings, clusters, project_code(__name__)]
+    work = partial(_unit_rows, setup, tuple(readings), tuple(clusters))
+    return run_units(setup, units, work, "running readings", folder, key, spark)
+
+
+def run_units(
+    setup: Setup,
+    units: Sequence[Unit],
+    work: Callable[[Unit], Iterable[Measured]],
+    what: str,
+    folder: Path,
+    key: Sequence[object],
+    spark: "SparkSession | None" = None,
+) -> dict[str, Measures]:
+    """Measure units that are not yet in the folder, in parallel, and return the measures of all of them.
+
+    Parameters
+    ----------
+    setup
+        The setup of the evaluation.
+    units
+        The units.
+    work
+        Returns the rows of a unit.
+    what
+        The text of the progress bar.
+    folder
+        The folder for one file per unit.
+    key
+        What determines the rows besides the setup. The name of a file contains a hash of it.
+    spark
+        A session that runs the units. Without one, ``setup.jobs`` processes of this machine run them.
+
+    Returns
+    -------
+    dict
+        The measures of each group.
+    """
+    inputs = [file and [file.name, file.stat().st_size] for file in (setup.social, setup.sites, setup.people)]
+    text = json.dumps([dict(setup.parameters), inputs, *key], sort_keys=True)
+    digest = hashlib.sha256(text.encode()).hexdigest()[:16]
     # An executor of Spark has another working directory.
     files = {unit: folder.resolve() / f"{unit.group}-{unit.seed}-{digest}.parquet" for unit in units}
     missing = [unit for unit in units if not files[unit].exists()]
     folder.mkdir(parents=True, exist_ok=True)
-    work = partial(_run_unit, setup, tuple(readings), tuple(clusters), files)
+    run = partial(_run_unit, work, files)
     if spark is not None:
         from relocbench.spark.parallel_map import parallel_map
 
-        parallel_map(spark, missing, work, "running readings", len(missing))
+        parallel_map(spark, missing, run, what, len(missing))
     elif missing:
-        for _ in progress(_in_processes(work, missing, setup.jobs), len(missing), "running readings"):
+        for _ in progress(_in_processes(run, missing, setup.jobs), len(missing), what):
             pass
     return {
         group: Measures(row for unit in units if unit.group == group for row in read_rows(files[unit]))
-        for group in groups(setup)
+        for group in dict.fromkeys(unit.group for unit in units)
     }
+
+
+def _run_unit(work: Callable[[Unit], Iterable[Measured]], files: Mapping[Unit, Path], unit: Unit) -> None:
+    write_rows(work(unit), files[unit])
 
 
 def _in_processes(work: Callable[[Unit], None], units: Sequence[Unit], jobs: int) -> Iterator[None]:
@@ -137,19 +181,6 @@ def _follow_parent() -> None:
         os._exit(1)
 
     threading.Thread(target=watch, daemon=True).start()
-
-
-def _digest(setup: Setup, readings: Sequence[str], clusters: Sequence[int]) -> str:
-    """Return a hash of everything that determines the content of the files."""
-    files = [file and [file.name, file.stat().st_size] for file in (setup.social, setup.sites, setup.people)]
-    key = [dict(setup.parameters), files, list(readings), list(clusters), project_code(__name__)]
-    return hashlib.sha256(json.dumps(key, sort_keys=True).encode()).hexdigest()[:16]
-
-
-def _run_unit(
-    setup: Setup, readings: Sequence[str], clusters: Sequence[int], files: Mapping[Unit, Path], unit: Unit
-) -> None:
-    write_rows(_unit_rows(setup, readings, clusters, unit), files[unit])
 
 
 def _unit_rows(setup: Setup, readings: Sequence[str], clusters: Sequence[int], unit: Unit) -> Iterator[Measured]:

@@ -152,7 +152,7 @@ def tightness_curves(
         if not study:
             continue
         plot = figure(x=USED if used else ONCE, y="", height=300, showlegend=False, yaxis_rangemode="tozero")
-        plot.update_layout(margin={"l": 44, "r": 10, "t": 8, "b": 42}, yaxis_tickformat="~%", xaxis_tickformat=".0%")
+        plot.update_layout(margin={"l": 44, "r": 10, "t": 8, "b": 42}, yaxis_tickformat="~%", xaxis_tickformat="~%")
         x = [point.used if used else point.once for point in study]
         _add_window(plot, study, x)
         for method, name in _methods(reading).items():

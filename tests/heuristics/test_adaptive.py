@@ -115,9 +115,16 @@ def test_homes_depend_on_the_seed_and_not_on_threads():
 
 
 def test_without_time_the_homes_are_those_of_the_nearest_servers():
-    instance = FAMILIES["paper"].cells({"sigma": 5})[0].build(0)
+    instance = FAMILIES["paper"].cells({"sigma": 5, "topics": 400})[0].build(0)
+    assert instance.n_clients > adaptive.PARAMS.small
     solution = adaptive.solve(instance, seed=0, time_limit=0.0)
     assert solution.home.tolist() == nearest_server(instance).tolist()
+
+
+def test_the_homes_of_a_small_instance_do_not_depend_on_the_clock():
+    instance = FAMILIES["paper"].cells({"sigma": 5})[0].build(0)
+    homes = [adaptive.solve(instance, seed=0, time_limit=seconds).home.tolist() for seconds in (0.0, 60.0)]
+    assert homes[0] == homes[1]
 
 
 def test_progress_is_reported_from_the_nearest_servers_to_the_result():
