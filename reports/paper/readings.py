@@ -109,15 +109,17 @@ def settings_of(reading: Reading) -> str:
 
 
 def main_readings() -> list[str]:
-    """Return the readings of every evaluation: the named ones, and the choices in which they differ, one at a time.
+    """Return the readings of every evaluation: the named ones, and those with one of the choices that matter most.
 
     Returns
     -------
     list of str
         The settings of each reading.
     """
-    base = READINGS["pseudocode"]
+    base, prose = READINGS["pseudocode"], READINGS["prose"]
     others = [
+        replace(prose, relation="svd"),
+        replace(prose, ties="placed"),
         replace(base, relation="exact"),
         replace(base, relation="nmf"),
         replace(base, cooperation="topic"),
