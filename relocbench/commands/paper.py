@@ -17,7 +17,7 @@ def run(
     time_limit: Annotated[
         float,
         typer.Option(
-            help="Seconds to certify an instance that is not in the library; a third of it for tightness.",
+            help="Seconds to certify an instance that is not in the library; half of it for tightness.",
             min=0.1,
         ),
     ] = 3.0,

@@ -243,7 +243,7 @@ def _tightness(page: Page, found: Evaluation, setup: Setup) -> None:
         tightness_curves(found.groups, spreads, command, used=False),
         "The mean excess over the certified bound. The wide grey line is the gap: the excess of the best known homes, "
         "which is how much of every other line may be due to a weak bound. In the shaded window, RELOC is the fastest "
-        f"of the four methods. {_bands(found.measures)}",
+        f"of the four methods. RA is above the plot where it is not seen. {_bands(found.measures)}",
     )
     page.panels(
         tightness_curves(found.groups, spreads, command, used=True),

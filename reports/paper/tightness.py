@@ -14,8 +14,10 @@ from relocbench.reports.paper.readings import otos, reloc
 from relocbench.reports.statistics import FEWEST_FOR_INTERVAL, Interval
 
 # The two measures of tightness: what every assignment needs, and what RELOC uses.
-ONCE = "storage needed if every topic is stored once / capacity"
-USED = "storage that RELOC uses / capacity"
+ONCE = "storage, each topic once / capacity"
+USED = "storage used by RELOC / capacity"
+# The y-axis ends at this multiple of the largest mean excess of the methods other than RA.
+HEADROOM = 1.3
 WINDOW = "rgba(52, 158, 174, 0.18)"
 
 
@@ -154,6 +156,11 @@ def tightness_curves(
         plot = figure(x=USED if used else ONCE, y="", height=300, showlegend=False, yaxis_rangemode="tozero")
         plot.update_layout(margin={"l": 44, "r": 10, "t": 8, "b": 42}, yaxis_tickformat="~%", xaxis_tickformat="~%")
         x = [point.used if used else point.once for point in study]
+        # RA is so far above the others that it would hide their differences.
+        highest = max(
+            (found.mean for point in study for method, found in point.excess.items() if method != "random"), default=1.0
+        )
+        plot.update_layout(yaxis_range=[0, HEADROOM * highest])
         _add_window(plot, study, x)
         for method, name in _methods(reading).items():
             drawn = [(at, point) for at, point in zip(x, study, strict=True) if method in point.excess]

@@ -134,8 +134,9 @@ def claim_map(agreement: Agreement, key: str, readings: Sequence[str]) -> Table:
     shown = readings if CLAIMS[key].depends_on_reading else readings[:1]
     rows: list[list[Value]] = []
     for reading in shown:
-        name = f"`{_name(reading)}`" if CLAIMS[key].depends_on_reading else "every reading"
-        cells: list[Value] = [Cell(f"**{name}**" if _name(reading) == DEFAULT_READING else name)]
+        name = _name(reading)
+        text = f"**{name}**" if name == DEFAULT_READING else f"`{name}`"
+        cells: list[Value] = [Cell(text if CLAIMS[key].depends_on_reading else "every reading")]
         for group in agreement.groups:
             verdict = agreement.verdicts[group, reading][key]
             squares = "".join(
