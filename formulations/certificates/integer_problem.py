@@ -409,6 +409,18 @@ def _capped(delays: npt.ArrayLike, cap: int | None) -> FloatArray:
 
 
 def bit_length(values: Int64Array) -> Int64Array:
+    """Compute the number of bits of integers from 0 on.
+
+    Parameters
+    ----------
+    values
+        The integers.
+
+    Returns
+    -------
+    Int64Array
+        The numbers of bits; 0 for 0.
+    """
     length = np.zeros(values.shape, np.int64)
     rest = values.copy()
     for step in (32, 16, 8, 4, 2, 1):

@@ -297,8 +297,9 @@ def _check_claim(certificate: Certificate, objective: Fraction) -> None:
 def _check_proof(problem: IntegerProblem, steps: Sequence[Step], claim: Fraction, on_step: OnStep) -> None:
     """Check the steps. Each region has a range of steps that must prove it.
 
-    A dual step proves its region or forbids homes in it. A contents step proves its region or changes nothing. A split step ends its region and divides the following steps
-    between the two parts. Steps after the end of a region are ignored.
+    A dual step proves its region or forbids homes in it. A contents step proves its region or changes nothing. A split
+    step ends its region and divides the following steps between the two parts. Steps after the end of a region are
+    ignored.
     """
     waiting: list[tuple[Region, int, int]] = [(root_region(problem), 0, len(steps))]
     while waiting:
