@@ -118,7 +118,7 @@ def grow_tree(
     finished
         Whether the search is complete.
     tree
-        The tree; None if no bound was computed.
+        The tree; None if the homes cost 0.
     facts
         The size of the master problem and of the search.
     """
@@ -138,7 +138,7 @@ def grow_tree(
         }
         if np.isfinite(search.root_bound):
             facts["root_bound"] = scaled.to_cost(search.root_bound)
-            tree = Tree(search.root, scaled.unit)
+        tree = Tree(search.root, scaled.unit, incumbent.cost)
         finished = search.finished
         if not finished:
             break
@@ -163,7 +163,7 @@ class _Search:
         self.model = model = scaled.linear
         self.master = Master(model)
         everywhere = np.ones((model.n_clients, model.n_servers), np.bool_)
-        self.root = Node(everywhere, model.least_distance_cost, self._first_duals())
+        self.root = Node(everywhere, model.least_distance_cost, self._distance_duals(), np.zeros(model.n_servers))
         self.nodes = 0
         self.pricing_nodes = 0
         self.root_bound = -np.inf
@@ -214,7 +214,7 @@ class _Search:
         self.nodes += 1
         allowed = node.allowed
         is_root = self.nodes == 1
-        self._centre, self._centre_bound = node.duals, -np.inf
+        self._centre, self._centre_bound = self._first_duals() if is_root else node.duals, -np.inf
         while True:
             self._add_columns_of_incumbent(allowed)
             solution = self.master.solve(allowed, self._time_left())
@@ -222,7 +222,7 @@ class _Search:
                 raise OutOfTimeError
             self._round(solution, allowed)
             bound, new_columns = self._generate_columns(solution, allowed)
-            if bound > node.bound or node.least is None:
+            if bound > node.bound:
                 node.bound, node.duals, node.least = bound, self._centre, self._centre_least
                 node.pricing_nodes = self._centre_nodes
                 if is_root:
@@ -295,6 +295,13 @@ class _Search:
         client = int(np.where(has_choice, fractionality, -1).argmax())
         server = int(np.where(node.allowed[client], solution.shares[client], -1).argmax())
         return node.split(client, server)
+
+    def _distance_duals(self) -> MasterSolution:
+        """Return the dual variables that prove the least distance cost: with them no content has a value below 0."""
+        model = self.model
+        least = (model.weight[:, None] * model.client_delay).min(axis=1)
+        receiver_dual = np.zeros((len(model.sender), model.n_servers))
+        return MasterSolution(0.0, np.empty(0), least, np.empty(0), receiver_dual, np.empty(0))
 
     def _first_duals(self) -> MasterSolution:
         """Return initial dual variables: each client's part of the incumbent's cost."""

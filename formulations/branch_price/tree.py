@@ -6,6 +6,7 @@ The dual variables of a leaf prove its bound: the verifier recomputes the least 
 
 import math
 from dataclasses import dataclass, field
+from fractions import Fraction
 
 import numpy as np
 
@@ -15,8 +16,10 @@ from relocbench.formulations.certificates.certificate import Contents, SplitClie
 from relocbench.formulations.certificates.packed_arrays import Int64Array, packed
 from relocbench.instances.kernels.ragged import FloatArray
 
-# The claim is about this many bits long, in the unit of the prices.
-PRICE_BITS = 34
+# The cost of the incumbent is about this many bits long, in the unit of the prices.
+COST_BITS = 34
+# Prices are cut off at this many bits. The verifier refuses larger ones.
+MOST_PRICE_BITS = 45
 
 
 @dataclass(eq=False)
@@ -32,8 +35,7 @@ class Node:
     duals
         The dual variables that prove the bound; those of the parent node until the node has better ones.
     least
-        The least value of each server's pricing problem with these dual variables; None at the root before they are
-        computed.
+        The least value of each server's pricing problem with these dual variables, or less.
     pricing_nodes
         The number of nodes of these pricing searches.
     client, server
@@ -45,7 +47,7 @@ class Node:
     allowed: BoolArray
     bound: float
     duals: MasterSolution
-    least: FloatArray | None = None
+    least: FloatArray
     pricing_nodes: int = 0
     client: int = -1
     server: int = -1
@@ -85,10 +87,13 @@ class Tree:
         The root node.
     unit
         The cost of 1 in the scaled model, in the unit of the instance: a power of two.
+    cost
+        The cost of the incumbent, above 0.
     """
 
     root: Node
     unit: float
+    cost: float
 
     @property
     def leaves(self) -> list[Node]:
@@ -134,17 +139,17 @@ class Tree:
     def _step(self, node: Node, count: dict[Node, int], claim: float) -> Step:
         if node.children:
             return SplitClient(node.client, (node.server,), count[node.children[0]])
-        assert node.least is not None
-        bits = PRICE_BITS - math.frexp(claim)[1]
+        bits = COST_BITS - math.frexp(self.cost)[1]
         exponent = bits + math.frexp(self.unit)[1] - 1
 
         def whole(values: FloatArray) -> Int64Array:
-            numbers: Int64Array = np.floor(np.ldexp(values, exponent)).astype(np.int64)
+            most = 2.0**MOST_PRICE_BITS
+            numbers: Int64Array = np.floor(np.ldexp(values, exponent).clip(-most, most)).astype(np.int64)
             return numbers
 
         client_prices = whole(node.duals.client_dual)
         # What the bound has above the claim lowers the limits, which shortens the search of the verifier.
-        needed = math.ceil(math.ldexp(claim, bits)) - int(client_prices.sum())
+        needed = math.ceil(Fraction(claim) * Fraction(2) ** bits) - int(client_prices.sum())
         least = whole(node.least)
         spare, servers = int(least.sum()) - needed, len(least)
         least -= spare // servers

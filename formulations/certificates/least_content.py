@@ -464,8 +464,8 @@ class _Search:
 
 
 def _check_magnitudes(coefficients: tuple[Int64Array, ...], threshold: int) -> None:
-    """Check that the sizes of all numbers sum to less than ``2^VALUE_BITS``."""
-    total = abs(threshold) + sum(abs(number) for column in coefficients for number in column.tolist())
+    """Check that the sizes of all coefficients sum to less than ``2^VALUE_BITS``, and the size of the threshold."""
+    total = max(abs(threshold), sum(abs(number) for column in coefficients for number in column.tolist()))
     if total >> VALUE_BITS:
         raise InputError("", f"expected values that sum to less than 2^{VALUE_BITS} units, got 2^{total.bit_length()}")
 

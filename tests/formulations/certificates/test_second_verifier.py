@@ -370,7 +370,7 @@ def test_the_second_verifier_imports_nothing_but_the_standard_library():
     imported = {alias.name for node in ast.walk(tree) if isinstance(node, ast.Import) for alias in node.names}
     imported |= {node.module for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)}
     assert {name.partition(".")[0] for name in imported} <= sys.stdlib_module_names
-    assert len(SOURCE.read_text(encoding="utf-8").splitlines()) <= 300
+    assert len(SOURCE.read_text(encoding="utf-8").splitlines()) <= 360
 
 
 def test_the_second_verifier_runs_by_itself(tmp_path):
