@@ -42,7 +42,7 @@ PRICED_LOAD_BITS = 15
 RANGE_SHARE = (15, 16)
 SMALLEST_END = ONE >> 6
 # Clients are decided in the order of their value at this θ.
-THETA_OF_ORDER = 7 * ONE // 10
+THETA_OF_ORDER = 9 * ONE // 10
 # The number of states that are processed together.
 BLOCK = 1 << 12
 # More than any load: the limit in a range that reaches down to θ = 0.
