@@ -415,8 +415,8 @@ class _Run:
         contents = self._content_tree
         if contents is not None and self._of_contents(contents) > bound:
             for margin in params.claim_margins:
-                value = contents.bound * (1 - margin)
-                claim, proof = math.floor(Fraction(value) * Fraction(2) ** plain.bits), tuple(contents.steps(value))
+                claimed = contents.bound * (1 - margin)
+                claim, proof = math.floor(Fraction(claimed) * Fraction(2) ** plain.bits), tuple(contents.steps(claimed))
                 left = max(self._time_limit - self._seconds(), PARAMS.contents.least_verify_share * self._time_limit)
                 yield replace(plain, claim=claim, proof=proof), left
         if root is not None and math.isfinite(bound) and bound > 0:
@@ -496,7 +496,8 @@ class _Run:
             tree.start(root.relaxation, root.dual, root.bound)
         if root.relaxation.pairs > PARAMS.root.most_pairs:
             return  # the root phase has used the time
-        priced = _contents_are_priced(self._instance)
+        scarce = incumbent.overloaded or bool(root.dual.alpha.any() or root.dual.beta.any())
+        priced = scarce and _contents_are_priced(self._instance)
         while self._has_time() and tree.step():
             self._record(tree.bound)
             if priced and tree.explored >= PARAMS.contents.first_nodes:

@@ -303,7 +303,7 @@ class _Search:
         mixed = (one < 0) & ~inside
         undecided = one >= 0
         for at, amount, which in ((other, pair, mixed), (one, half, undecided), (other, half, undecided)):
-            np.add.at(self._first_contribution, (slice(None), at[which]), amount[:, which])
+            np.add.at(self._first_contribution.swapaxes(0, 1), at[which], amount[:, which].swapaxes(0, 1))
         # For each level, the later levels that its client forms a pair with, and how their contributions change if it
         # is included or excluded.
         self._later, self._if_included, self._if_excluded = [], [], []
