@@ -137,6 +137,29 @@ class SearchParams:
 
 
 @dataclass(frozen=True)
+class ContentsParams:
+    """Branch and price over the contents of servers, which is stronger where capacity is scarce.
+
+    Attributes
+    ----------
+    most_clients
+        It is used up to this number of clients.
+    first_nodes
+        Branch and bound explores this number of nodes before. Without scarce capacity, they are usually enough.
+    time_share
+        The share of the remaining time that it may take. The rest is for verifying its certificate, which repeats the
+        last pricing search of each leaf.
+    least_verify_share
+        The verification of its certificate may take this share of the time limit in any case.
+    """
+
+    most_clients: int = 64
+    first_nodes: int = 100
+    time_share: float = 0.6
+    least_verify_share: float = 0.2
+
+
+@dataclass(frozen=True)
 class CertificateParams:
     """Writing and verifying the certificate.
 
@@ -174,6 +197,8 @@ class CertifyParams:
         The root relaxation.
     search
         The annealing beside the bound.
+    contents
+        Branch and price.
     certificate
         Writing and verifying the certificate.
     """
@@ -181,6 +206,7 @@ class CertifyParams:
     first_homes: FirstHomesParams = FirstHomesParams()
     root: RootPhaseParams = RootPhaseParams()
     search: SearchParams = SearchParams()
+    contents: ContentsParams = ContentsParams()
     certificate: CertificateParams = CertificateParams()
 
 

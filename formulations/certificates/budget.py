@@ -69,6 +69,21 @@ class Size:
         block = max(self.servers**2, 1 << 15) * (64 + 4 * number)
         return homes * (240 + 5 * number) + entries * (64 + 2 * number) + block
 
+    def contents_bytes(self, pairs: int) -> int:
+        """Return an upper bound on the memory that the prices of a contents step need.
+
+        Parameters
+        ----------
+        pairs
+            The number of pairs of clients of which the first sends to the second.
+
+        Returns
+        -------
+        int
+            The number of bytes.
+        """
+        return 80 * (pairs + self.clients) * self.servers
+
 
 class Budget:
     """The limits of one verification, and what it has used so far.

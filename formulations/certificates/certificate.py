@@ -22,6 +22,8 @@ from relocbench.instances.files.json_fields import Fields, read_object
 from relocbench.instances.kernels.ragged import FloatArray, IntArray
 
 FORMAT = "relocbench-certificate/1"
+# The format of a certificate with contents steps.
+CONTENTS_FORMAT = "relocbench-certificate/2"
 # The fields of the file.
 KNOWN = ("format", "instance", "home", "claim", "bits", "delay_cap", "cloud_cap", "made", "proof")
 # Units are from 2^-MOST_BITS to 2^MOST_BITS. The quotient of any two floats above 0 is within this range.
@@ -36,9 +38,12 @@ MOST_STEPS = 100_000
 
 # A split by θ is at a multiple of 1/SHARE_UNITS.
 SHARE_UNITS = 1024
-# The fields of a dual step that are packed arrays, and all fields of a dual step.
-_ARRAYS = ("active", "messages", "shares")
+# The kinds of steps; the last one is only in the format for it.
+_KINDS = ("dual", "split-client", "split-topic", "split-share", "contents")
 _CAPS = ("delay_cap", "cloud_cap")
+# The fields of a dual step and of a contents step that are packed arrays, and all fields of a dual step.
+_ARRAYS = ("active", "messages", "shares")
+_CONTENTS_ARRAYS = ("client_prices", "pair_prices", "least")
 _DUAL = ("step", "bits", "multiplier_bits", "fix", "alpha", "beta", "hard", *_ARRAYS)
 
 
@@ -130,8 +135,31 @@ class SplitShare:
     first: int = 0
 
 
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Contents:
+    """A contents step: prices at which the least values of the servers' contents prove a lower bound for a region.
+
+    Attributes
+    ----------
+    bits
+        All numbers are in units of ``2^-bits``.
+    client_prices
+        ``π``: one number for each client.
+    pair_prices
+        ``h``: one number from 0 on for each pair of clients of which the first sends to the second, in lexicographic
+        order, and each server, ascending.
+    least
+        One number for each server, which no content of it may be below.
+    """
+
+    bits: int
+    client_prices: Integers
+    pair_prices: Integers
+    least: Integers
+
+
 Split = SplitClient | SplitTopic | SplitShare
-Step = Dual | Split
+Step = Dual | Contents | Split
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -257,7 +285,7 @@ def write_certificate(certificate: Certificate, path: str | Path) -> None:
     """
     check_certificate_path(path)
     head = {
-        "format": FORMAT,
+        "format": CONTENTS_FORMAT if any(isinstance(step, Contents) for step in certificate.proof) else FORMAT,
         "instance": certificate.instance,
         "home": np.asarray(certificate.home).tolist(),
         "claim": certificate.claim,
@@ -293,7 +321,8 @@ def read_certificate(path: str | Path) -> Certificate:
     path = Path(path)
     try:
         check_certificate_path(path)
-        fields = read_object(path, FORMAT, KNOWN)
+        fields = read_object(path, (FORMAT, CONTENTS_FORMAT), KNOWN)
+        kinds = _KINDS if fields.text("format") == CONTENTS_FORMAT else _KINDS[:-1]
         steps = fields.entries("proof")
         if len(steps) > MOST_STEPS:
             raise InputError("proof", f"expected at most {MOST_STEPS} steps, got {len(steps)}")
@@ -307,7 +336,7 @@ def read_certificate(path: str | Path) -> Certificate:
             claim=_integer(fields.value("claim"), "claim"),
             bits=_bits(fields, "bits"),
             **{name: _cap(fields, name) for name in _CAPS if name in fields},
-            proof=tuple(_step_from_json(step, f"proof[{index}]") for index, step in enumerate(steps)),
+            proof=tuple(_step_from_json(step, f"proof[{index}]", kinds) for index, step in enumerate(steps)),
             made=_made(fields.value("made")) if "made" in fields else {},
         )
     except InputError as error:
@@ -321,14 +350,24 @@ def _step_to_json(step: Step) -> dict[str, Any]:
         return {"step": "split-topic", "topic": step.topic, "server": step.server, "first": step.first}
     if isinstance(step, SplitShare):
         return {"step": "split-share", "server": step.server, "share": step.share, "first": step.first}
+    if isinstance(step, Contents):
+        head = {"step": "contents", "bits": step.bits}
+        return head | {name: to_json(getattr(step, name)) for name in _CONTENTS_ARRAYS}
     content: dict[str, Any] = {"step": "dual"}
     content |= {name: getattr(step, name) for name in ("bits", "multiplier_bits", "fix")}
     content |= {name: list(getattr(step, name)) for name in ("alpha", "beta", "hard")}
     return content | {name: to_json(getattr(step, name)) for name in _ARRAYS}
 
 
-def _step_from_json(value: object, label: str) -> Step:
+def _step_from_json(value: object, label: str, kinds: tuple[str, ...]) -> Step:
     kind = value.get("step") if isinstance(value, dict) else None
+    if isinstance(value, dict) and kind not in kinds:
+        expected = f"{', '.join(kinds[:-1])} or {kinds[-1]}"
+        raise InputError(f"{label}.step", f"expected {expected}, got {shown(kind)}")
+    if kind == "contents":
+        fields = Fields(value, label, ("step", "bits", *_CONTENTS_ARRAYS))
+        arrays = {name: from_json(fields.value(name), fields.label(name)) for name in _CONTENTS_ARRAYS}
+        return Contents(bits=_bits(fields, "bits"), **arrays)
     if kind == "split-client":
         fields = Fields(value, label, ("step", "client", "servers", "first"))
         servers = tuple(fields.integers("servers").tolist())
@@ -340,9 +379,6 @@ def _step_from_json(value: object, label: str) -> Step:
         fields = Fields(value, label, ("step", "server", "share", "first"))
         return SplitShare(fields.integer("server"), fields.integer("share"), fields.integer("first"))
     fields = Fields(value, label, _DUAL)
-    if kind != "dual":
-        problem = f"expected dual, split-client, split-topic or split-share, got {shown(kind)}"
-        raise InputError(fields.label("step"), problem)
     fix = fields.value("fix")
     if not isinstance(fix, bool):
         raise InputError(fields.label("fix"), f"expected true or false, got {shown(fix)}")

@@ -24,7 +24,7 @@ from relocbench.instances.files.solution_file import FORMAT, KNOWN, STATUSES, St
 from relocbench.instances.instance import Instance
 from relocbench.instances.kernels.ragged import IntArray
 
-CERTIFICATE_FORMAT = "relocbench-certificate/1"
+CERTIFICATE_FORMATS = ("relocbench-certificate/1", "relocbench-certificate/2")
 # The fields of a certificate. formulations/certificates defines them, which this room does not import.
 CERTIFICATE_FIELDS = ("format", "instance", "home", "claim", "bits", "delay_cap", "cloud_cap", "made", "proof")
 # The endings of files that can contain homes, in lower case.
@@ -125,7 +125,7 @@ def is_certificate(path: Path) -> bool:
         value = read_value(path)
     except InputError as error:
         raise error.inside(str(path)) from error
-    return isinstance(value, dict) and value.get("format") == CERTIFICATE_FORMAT
+    return isinstance(value, dict) and value.get("format") in CERTIFICATE_FORMATS
 
 
 def _of_homes(instance: Instance, home: IntArray) -> StoredSolution:
@@ -137,7 +137,7 @@ def _from_json(value: Any, instance: Instance) -> StoredSolution:
         return _of_homes(instance, _homes(value, instance))
     if not isinstance(value, dict):
         raise InputError("", f"expected a list of homes or an object with the field home, got {shown(value)}")
-    is_proof = value.get("format") == CERTIFICATE_FORMAT
+    is_proof = value.get("format") in CERTIFICATE_FORMATS
     fields = Fields(value, "", CERTIFICATE_FIELDS if is_proof else KNOWN)
     if "format" in fields and not is_proof and fields.value("format") != FORMAT:
         raise InputError("format", f'expected "{FORMAT}", got {shown(fields.value("format"))}')

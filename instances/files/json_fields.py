@@ -288,7 +288,9 @@ def whole_numbers(values: list[Any], entry: str) -> npt.NDArray[np.int64]:
         raise InputError(entry.format(where), problem) from None
 
 
-def read_object(path: Path, wanted: str, known: Collection[str], largest: int = LARGEST_TEXT) -> Fields:
+def read_object(
+    path: Path, wanted: str | tuple[str, ...], known: Collection[str], largest: int = LARGEST_TEXT
+) -> Fields:
     """Read a JSON file that must contain an object of a given format.
 
     Parameters
@@ -296,7 +298,7 @@ def read_object(path: Path, wanted: str, known: Collection[str], largest: int = 
     path
         The file, compressed if its name ends in ``.gz``.
     wanted
-        The expected value of the field ``format``.
+        The expected value of the field ``format``, or several of them.
     known
         The permitted fields of the object.
     largest
@@ -314,12 +316,14 @@ def read_object(path: Path, wanted: str, known: Collection[str], largest: int = 
         does not contain the path.
     """
     values = read_value(path, largest)
+    formats = (wanted,) if isinstance(wanted, str) else wanted
+    text = " or ".join(f'"{each}"' for each in formats)
     if not isinstance(values, dict):
-        raise InputError("", f'expected an object with "format": "{wanted}", got {shown(values)}')
+        raise InputError("", f'expected an object with "format": {text}, got {shown(values)}')
     found = values.get("format")
-    if found != wanted:
+    if found not in formats:
         problem = "it is missing" if "format" not in values else f"got {shown(found)}"
-        raise InputError("format", f'expected "{wanted}", {problem}')
+        raise InputError("format", f"expected {text}, {problem}")
     return Fields(values, "", known)
 
 

@@ -40,7 +40,8 @@ READERS = {
     "kernels.ragged",
     "notebook_card",
 }
-OWN_MODULES = {"budget", "certificate", "exact_bound", "integer_problem", "packed_arrays", "region"}
+OWN_MODULES = {"budget", "certificate", "content_bound", "exact_bound", "integer_problem", "least_content"}
+OWN_MODULES |= {"packed_arrays", "region"}
 
 
 def imported(module):
