@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING
 
 from relocbench.heuristics.clusters import Clusters, divide_servers, nearest_centroid
 from relocbench.heuristics.reloc import STEPS, Algorithm
+from relocbench.instances.files.file_name import safe_file_name
 from relocbench.instances.generators.families import family
 from relocbench.instances.instance import Instance
 from relocbench.instances.kernels.ragged import FloatArray, IntArray
@@ -139,7 +140,8 @@ def run_units(
     text = json.dumps([dict(setup.parameters), inputs, *key], sort_keys=True)
     digest = hashlib.sha256(text.encode()).hexdigest()[:16]
     # An executor of Spark has another working directory.
-    files = {unit: folder.resolve() / f"{unit.group}-{unit.seed}-{digest}.parquet" for unit in units}
+    names = {unit: safe_file_name(f"{unit.group}-{unit.seed}-{digest}", ".parquet") for unit in units}
+    files = {unit: folder.resolve() / name for unit, name in names.items()}
     missing = [unit for unit in units if not files[unit].exists()]
     folder.mkdir(parents=True, exist_ok=True)
     run = partial(_run_unit, work, files)
