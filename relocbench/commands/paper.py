@@ -17,10 +17,10 @@ def run(
     time_limit: Annotated[
         float,
         typer.Option(
-            help="Seconds to certify an instance that is not in the library; half of it for tightness.",
+            help="Seconds to certify an instance that is not in the library; three quarters of it for tightness.",
             min=0.1,
         ),
-    ] = 3.0,
+    ] = 2.0,
     jobs: Annotated[int, typer.Option(help="Number of runs at the same time.", min=1, max=256)] = 2,
     set_: Annotated[
         list[str] | None,

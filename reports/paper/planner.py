@@ -38,7 +38,7 @@ class Setup:
     """
 
     seeds: int = 5
-    time_limit: float = 3.0
+    time_limit: float = 2.0
     jobs: int = 2
     parameters: Mapping[str, Value] = field(default_factory=dict)
     social: Path | None = None
