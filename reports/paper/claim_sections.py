@@ -2,6 +2,8 @@
 
 from collections.abc import Sequence
 
+import numpy as np
+
 from relocbench.heuristics.readings import DEFAULT_READING
 from relocbench.instances.errors import plural
 from relocbench.reports.pages.page import Page
@@ -9,11 +11,10 @@ from relocbench.reports.pages.tables import Cell, Column, Table, Value
 from relocbench.reports.paper.agreement import EQUAL, STATEMENTS, Agreement
 from relocbench.reports.paper.claims import CLAIMS, FAILS, HOLDS, Verdict
 from relocbench.reports.paper.planner import PAPER
-from relocbench.reports.paper.readings import main_readings
+from relocbench.reports.paper.readings import DEFAULT, main_readings, short_name
 from relocbench.reports.paper.verdict_maps import agreement_map, claim_map, where
 
 TONES = {HOLDS: "good", FAILS: "bad"}
-DEFAULT = f"reading={DEFAULT_READING}"
 
 
 def default_verdicts(agreement: Agreement) -> dict[str, Verdict]:
@@ -61,7 +62,7 @@ def add_verdicts(page: Page, agreement: Agreement, seeds: int) -> None:
     columns = [
         Column("#", "d"),
         Column("claim"),
-        Column("default reading, family `paper`".replace("`", "")),
+        Column("default reading, family paper"),
         Column("holds for"),
     ]
     page.table(
@@ -114,14 +115,15 @@ def add_agreement(page: Page, agreement: Agreement) -> None:
     text = _no_plausible_size(agreement) if agreement.chosen is None else _plausible(agreement)
     page.section("Readings that agree with the paper", text)
     page.subsection("What the paper says about loads")
-    rows: list[list[Value]] = []
-    for number, statement in enumerate(STATEMENTS):
-        true = [
-            [agreement.statements(size, reading)[number] for reading in agreement.readings] for size in agreement.sizes
-        ]
-        rows.append(
-            [Cell(statement.text, tone="wrapped"), *(Cell(f"{sum(found)}", float(sum(found))) for found in true)]
-        )
+    # For each size, the number of readings under which each statement is true.
+    counts = [
+        np.sum([agreement.statements(size, reading) for reading in agreement.readings], axis=0)
+        for size in agreement.sizes
+    ]
+    rows: list[list[Value]] = [
+        [Cell(statement.text, tone="wrapped"), *(int(found[number]) for found in counts)]
+        for number, statement in enumerate(STATEMENTS)
+    ]
     columns = [Column("statement"), *(Column(f"size ≥ {size}", "d") for size in agreement.sizes)]
     page.table(
         Table(
@@ -145,21 +147,17 @@ def _plausible(agreement: Agreement) -> str:
         "A least topic size is plausible if, under at least one reading, everything that the paper says about loads is "
         f"true. Of the sizes {', '.join(agreement.sizes)} these are: {', '.join(agreement.plausible)}. The agreement "
         "of a reading is the mean share of the claims that are true, over the plausible sizes.",
-        f"The largest, {agreement.score(best):.0%}, is that of `{_name(best)}`.",
+        f"The largest, {agreement.score(best):.0%}, is that of `{short_name(best)}`.",
     ]
     if agreement.chosen is not None and agreement.chosen != best:
         texts.append(
             f"Differences up to {EQUAL:.0%} are within the noise of ten seeds. Among equals, the reading with the "
-            f"fewest departures from the paper is `{_name(agreement.chosen)}`, with "
+            f"fewest departures from the paper is `{short_name(agreement.chosen)}`, with "
             f"{agreement.score(agreement.chosen):.0%}."
         )
     if agreement.chosen != DEFAULT:
         texts.append(f"The default reading, `{DEFAULT_READING}`, has {agreement.score(DEFAULT):.0%}.")
     return " ".join(texts)
-
-
-def _name(reading: str) -> str:
-    return reading.removeprefix("reading=")
 
 
 def _no_plausible_size(agreement: Agreement) -> str:
@@ -194,7 +192,7 @@ def add_tests(page: Page, agreement: Agreement, readings: Sequence[str]) -> None
     for number, (key, _) in found:
         for reading in readings if CLAIMS[key].depends_on_reading else ():
             verdict = agreement.verdicts[PAPER, reading][key]
-            name = Cell(f"`{_name(reading)}`")
+            name = Cell(f"`{short_name(reading)}`")
             rows.append([number, name, verdict.word, Cell(verdict.numbers, tone="wrapped")])
     columns = [Column("#", "d"), Column("reading"), Column("verdict"), Column("numbers")]
     page.subsection("The numbers of each reading")

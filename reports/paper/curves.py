@@ -92,7 +92,7 @@ def curves(measures: Measures, study: str, command: Command) -> list[tuple[str, 
     panels = []
     for panel in PANELS:
         form = panel.form
-        plot = _empty_panel(AXES[study], form)
+        plot = empty_panel(AXES[study], form)
         plot.update_layout(xaxis_tickvals=values)
         drawn = [(method, name, panel.measure, style_of(method)) for method, name in METHODS.items()]
         if panel.measure == "y":
@@ -136,7 +136,7 @@ def cluster_curves(measures: Measures, clusters: Sequence[int], command: Command
     panels = []
     for panel in PANELS:
         form = panel.form
-        plot = _empty_panel("K", form)
+        plot = empty_panel("K", form)
         axis = {"type": "category", "categoryorder": "array", "categoryarray": list(methods), "tickangle": 0}
         plot.update_layout(xaxis=axis)
         for number, x in enumerate(measures.values("sigma")):
@@ -165,7 +165,21 @@ def cluster_curves(measures: Measures, clusters: Sequence[int], command: Command
     return panels
 
 
-def _empty_panel(x: str, form: str) -> go.Figure:
+def empty_panel(x: str, form: str) -> go.Figure:
+    """Return an empty panel.
+
+    Parameters
+    ----------
+    x
+        The title of the x-axis.
+    form
+        The format of the numbers of the y-axis.
+
+    Returns
+    -------
+    go.Figure
+        The panel.
+    """
     plot = figure(x=x, y="", height=280, showlegend=False, yaxis_rangemode="tozero")
     return plot.update_layout(
         margin={"l": 44, "r": 10, "t": 8, "b": 42}, yaxis_tickformat="~%" if form.endswith("%") else "~r"

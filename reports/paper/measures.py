@@ -12,7 +12,7 @@ from relocbench.instances.evaluation import evaluate, mean_distance, use
 from relocbench.instances.files.atomic_write import written_whole
 from relocbench.instances.instance import Instance
 from relocbench.instances.kernels.ragged import IntArray
-from relocbench.instances.load import load_of
+from relocbench.instances.load import storage_once
 from relocbench.reports.statistics import Interval, blocked_interval
 
 # The name of the best known homes in the column of methods.
@@ -136,7 +136,7 @@ def measure(case: Case, home: IntArray, method: str, bound: float | None = None)
         fullest_storage=float(storage.max()),
         compute_use=float(compute.mean()),
         fullest_compute=float(compute.max()),
-        storage_once=load_of(instance).storage_once,
+        storage_once=storage_once(instance),
         distance_km=mean_distance(instance, home),
         least_theta=float(cost.theta.min()),
     )

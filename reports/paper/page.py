@@ -1,7 +1,7 @@
 """The page of the paper's evaluation: every figure, the tested claims, and the origin of the data."""
 
 import shlex
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
 
@@ -24,8 +24,8 @@ from relocbench.reports.paper.evaluation import ANNEAL, BOUND, TIGHTNESS_SHARE, 
 from relocbench.reports.paper.maps import home_map, load_panel, size_histogram, topic_map
 from relocbench.reports.paper.measures import BEST, Measures
 from relocbench.reports.paper.planner import PAPER, SIZE, STUDIES, TIGHTNESS, Setup
-from relocbench.reports.paper.readings import DEFAULT_CLUSTERS, as_reading, otos, reloc
-from relocbench.reports.paper.tightness import tightness_curves, tightness_points, window
+from relocbench.reports.paper.readings import DEFAULT_CLUSTERS, as_reading, otos, reloc, short_name
+from relocbench.reports.paper.tightness import DRAWN, Point, tightness_curves, tightness_studies, window
 from relocbench.reports.statistics import FEWEST_FOR_INTERVAL
 from relocbench.runs.certify import certify
 from relocbench.runs.solve import solve
@@ -228,34 +228,34 @@ def _spools(page: Page, found: Evaluation, setup: Setup) -> None:
 
 
 def _tightness(page: Page, found: Evaluation, setup: Setup) -> None:
-    spreads = [x for x in found.measures.values("sigma") if tightness_points(found.groups, x)]
-    if not spreads:
+    studies = tightness_studies(found.groups, found.measures.values("sigma"))
+    if not studies:
         return
     sizes = [group for group in found.groups if group != PAPER]
     page.section(
         "Against tightness, the storage that is needed",
         f"The paper states the size of the largest topic only. So the least size is varied here: {', '.join(sizes)} "
         "members, with everything else as in the first study. Larger topics need more storage. "
-        f"{_windows(found, spreads)}",
+        f"{_windows(studies)}",
     )
     command = partial(_tightness_command, setup)
     page.panels(
-        tightness_curves(found.groups, spreads, command, used=False),
+        tightness_curves(studies, command, used=False),
         "The mean excess over the certified bound. The wide grey line is the gap: the excess of the best known homes, "
         "which is how much of every other line may be due to a weak bound. In the shaded window, RELOC is the fastest "
         f"of the four methods. RA is above the plot where it is not seen. {_bands(found.measures)}",
     )
     page.panels(
-        tightness_curves(found.groups, spreads, command, used=True),
+        tightness_curves(studies, command, used=True),
         "The same against the storage that RELOC uses.",
     )
-    page.table(_centres(found, spreads))
+    page.table(_centres(studies))
 
 
-def _windows(found: Evaluation, spreads: Sequence[float]) -> str:
+def _windows(studies: Mapping[float, Sequence[Point]]) -> str:
     texts = []
-    for x in spreads:
-        chosen = window(tightness_points(found.groups, x))
+    for x, study in studies.items():
+        chosen = window(study)
         if chosen:
             least, most = chosen[0], chosen[-1]
             texts.append(
@@ -268,14 +268,13 @@ def _windows(found: Evaluation, spreads: Sequence[float]) -> str:
     return f"RELOC is the fastest of the four at {'; '.join(texts)}."
 
 
-def _centres(found: Evaluation, spreads: Sequence[float]) -> Table:
-    names = {"random": "RA", "nearest": "NS", otos(): "OTOS", reloc(): "RELOC", BEST: "best known"}
+def _centres(studies: Mapping[float, Sequence[Point]]) -> Table:
     rows: list[list[Value]] = []
-    for x in spreads:
-        chosen = window(tightness_points(found.groups, x))
+    for x, study in studies.items():
+        chosen = window(study)
         if chosen:
             centre = chosen[(len(chosen) - 1) // 2]
-            over = [centre.excess.get(method) for method in names]
+            over = [centre.excess.get(method) for method in DRAWN]
             rows.append([x, centre.size, centre.once, centre.used, *(one.mean if one else None for one in over)])
     columns = [
         Column("σ, km", "g"),
@@ -283,7 +282,7 @@ def _centres(found: Evaluation, spreads: Sequence[float]) -> Table:
         Column("stored once", ".0%"),
         Column("RELOC uses", ".0%"),
     ]
-    columns += [Column(name, ".0%") for name in names.values()]
+    columns += [Column(name, ".0%") for name in DRAWN.values()]
     return Table(columns, rows, "The mean excess over the certified bound at the centre of each window.")
 
 
@@ -343,7 +342,7 @@ def _numbers(page: Page, found: Evaluation) -> None:
     page.section("The numbers")
     measures = found.measures
     others = [reading for reading in found.readings if reloc(reading) not in METHODS]
-    named = {reloc(reading): f"RELOC, {reading.removeprefix('reading=')}" for reading in others}
+    named = {reloc(reading): f"RELOC, {short_name(reading)}" for reading in others}
     kinds = {other: f"OTOS, {other.removeprefix('otos')}" for other in map(otos, others) if other not in METHODS}
     for study in STUDIES:
         values = measures.values(study)

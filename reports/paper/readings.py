@@ -8,6 +8,8 @@ from relocbench.heuristics.readings import DEFAULT_READING, READINGS, Order, Rea
 from relocbench.heuristics.reloc import Step
 from relocbench.runs.selectors import parse_selector
 
+# The settings of the default reading.
+DEFAULT = f"reading={DEFAULT_READING}"
 DEFAULT_CLUSTERS = 4
 # The values of K in the third study.
 CLUSTERS = (1, 2, 4, 8, 16)
@@ -28,9 +30,25 @@ def reloc(reading: str = "", k: int = DEFAULT_CLUSTERS) -> str:
     str
         The selector, in the form in which a run store has it.
     """
-    chosen = [setting for setting in reading.split(",") if setting != f"reading={DEFAULT_READING}"]
+    chosen = [setting for setting in reading.split(",") if setting != DEFAULT]
     settings = sorted(filter(None, [*chosen, f"k={k}" if k != DEFAULT_CLUSTERS else ""]))
     return f"reloc[{','.join(settings)}]" if settings else "reloc"
+
+
+def short_name(reading: str) -> str:
+    """Return the settings of a reading as they are shown to readers.
+
+    Parameters
+    ----------
+    reading
+        As for :func:`reloc`.
+
+    Returns
+    -------
+    str
+        The settings without the word ``reading``.
+    """
+    return reading.removeprefix("reading=")
 
 
 def otos(reading: str = "") -> str:

@@ -1,13 +1,14 @@
 """The study over tightness: the excess of each method over the certified bound, against how full the servers are."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import plotly.graph_objects as go
 
 from relocbench.instances.gap import excess
-from relocbench.reports.pages.figures import banded_line, figure, points
-from relocbench.reports.paper.curves import METHODS, Command, columns, style_of
+from relocbench.reports.pages.figures import banded_line, points
+from relocbench.reports.paper.curves import METHODS, Command, columns, empty_panel, style_of
+from relocbench.reports.paper.evaluation import ANNEAL
 from relocbench.reports.paper.measures import BEST, Measured, Measures, interval
 from relocbench.reports.paper.planner import PAPER
 from relocbench.reports.paper.readings import otos, reloc
@@ -16,6 +17,8 @@ from relocbench.reports.statistics import FEWEST_FOR_INTERVAL, Interval
 # The two measures of tightness: what every assignment needs, and what RELOC uses.
 ONCE = "storage, each topic once / capacity"
 USED = "storage used by RELOC / capacity"
+# The drawn methods with their names.
+DRAWN = {method: name for method, name in METHODS.items() if method != ANNEAL}
 # The y-axis ends at this multiple of the largest mean excess of the methods other than RA.
 HEADROOM = 1.3
 WINDOW = "rgba(52, 158, 174, 0.18)"
@@ -49,47 +52,40 @@ class Point:
         return self.advantage is not None and self.advantage.limits[1] < 0
 
 
-def tightness_points(groups: Mapping[str, Measures], sigma: float, reading: str = "") -> list[Point]:
-    """Return the study over tightness at one σ.
+def tightness_studies(groups: Mapping[str, Measures], spreads: Sequence[float]) -> dict[float, list[Point]]:
+    """Return the study over tightness.
 
     Parameters
     ----------
     groups
         The measures of each group.
-    sigma
-        The spread of the members of a topic.
-    reading
-        The reading of RELOC.
+    spreads
+        The values of σ.
 
     Returns
     -------
-    list of Point
-        One point per least size that has certified bounds, ascending.
+    dict
+        For each σ with certified bounds, one point per least size, ascending.
     """
-    found = []
+    found = {sigma: list(_points(groups, sigma)) for sigma in spreads}
+    return {sigma: study for sigma, study in found.items() if study}
+
+
+def _points(groups: Mapping[str, Measures], sigma: float) -> Iterator[Point]:
     for size, measures in groups.items():
         best = {row.seed: row for row in measures.of("sigma", sigma, BEST)}
-        own = measures.of("sigma", sigma, reloc(reading))
+        own = measures.of("sigma", sigma, reloc())
         if size == PAPER or not best or not own:
             continue
-        over = {method: _excess(measures.of("sigma", sigma, method), best) for method in _methods(reading)}
-        others = ["random", "nearest", otos(reading)]
-        differences = measures.differences("sigma", sigma, reloc(reading), others)
-        found.append(
-            Point(
-                size=size,
-                once=sum(row.storage_once for row in own) / len(own),
-                used=sum(row.storage_use for row in own) / len(own),
-                excess={method: value for method, value in over.items() if value is not None},
-                advantage=interval(differences) if differences else None,
-            )
+        over = {method: _excess(measures.of("sigma", sigma, method), best) for method in DRAWN}
+        differences = measures.differences("sigma", sigma, reloc(), ["random", "nearest", otos()])
+        yield Point(
+            size=size,
+            once=sum(row.storage_once for row in own) / len(own),
+            used=sum(row.storage_use for row in own) / len(own),
+            excess={method: value for method, value in over.items() if value is not None},
+            advantage=interval(differences) if differences else None,
         )
-    return found
-
-
-def _methods(reading: str) -> dict[str, str]:
-    """Return the drawn methods with their names."""
-    return {BEST: METHODS[BEST], "random": "RA", "nearest": "NS", otos(reading): "OTOS", reloc(reading): "RELOC"}
 
 
 def _excess(rows: Sequence[Measured], best: Mapping[int, Measured]) -> Interval | None:
@@ -103,12 +99,12 @@ def _excess(rows: Sequence[Measured], best: Mapping[int, Measured]) -> Interval 
     return interval(values) if values else None
 
 
-def window(points_: Sequence[Point]) -> list[Point]:
+def window(study: Sequence[Point]) -> list[Point]:
     """Return the points of the window in which RELOC is the fastest of the four.
 
     Parameters
     ----------
-    points_
+    study
         The study over tightness at one σ.
 
     Returns
@@ -118,7 +114,7 @@ def window(points_: Sequence[Point]) -> list[Point]:
     """
     longest: list[Point] = []
     current: list[Point] = []
-    for point in points_:
+    for point in study:
         current = [*current, point] if point.reloc_is_fastest else []
         if len(current) > len(longest):
             longest = current
@@ -126,22 +122,18 @@ def window(points_: Sequence[Point]) -> list[Point]:
 
 
 def tightness_curves(
-    groups: Mapping[str, Measures], spreads: Sequence[float], command: Command, *, used: bool, reading: str = ""
+    studies: Mapping[float, Sequence[Point]], command: Command, *, used: bool
 ) -> list[tuple[str, go.Figure]]:
     """Draw the excess of each method against tightness, one panel for each σ.
 
     Parameters
     ----------
-    groups
-        The measures of each group.
-    spreads
-        The values of σ.
+    studies
+        The study at each σ.
     command
         The command of each point.
     used
         Whether tightness is what RELOC uses. Otherwise it is what is needed if every topic is stored once.
-    reading
-        The reading of RELOC.
 
     Returns
     -------
@@ -149,12 +141,8 @@ def tightness_curves(
         A title and a plot for each σ.
     """
     panels = []
-    for sigma in spreads:
-        study = tightness_points(groups, sigma, reading)
-        if not study:
-            continue
-        plot = figure(x=USED if used else ONCE, y="", height=300, showlegend=False, yaxis_rangemode="tozero")
-        plot.update_layout(margin={"l": 44, "r": 10, "t": 8, "b": 42}, yaxis_tickformat="~%", xaxis_tickformat="~%")
+    for sigma, study in studies.items():
+        plot = empty_panel(USED if used else ONCE, ".0%").update_layout(xaxis_tickformat="~%")
         x = [point.used if used else point.once for point in study]
         # RA is so far above the others that it would hide their differences.
         highest = max(
@@ -162,7 +150,7 @@ def tightness_curves(
         )
         plot.update_layout(yaxis_range=[0, HEADROOM * highest])
         _add_window(plot, study, x)
-        for method, name in _methods(reading).items():
+        for method, name in DRAWN.items():
             drawn = [(at, point) for at, point in zip(x, study, strict=True) if method in point.excess]
             hover = [
                 f"{name}, least size {point.size}: {_text(point.excess[method])}\nstored once {point.once:.0%}, "

@@ -11,6 +11,7 @@ from relocbench.reports.pages.tables import ABSENT, Cell, Column, Table, Value
 from relocbench.reports.paper.agreement import Agreement
 from relocbench.reports.paper.claims import CLAIMS, FAILS, HOLDS, UNKNOWN
 from relocbench.reports.paper.planner import PAPER
+from relocbench.reports.paper.readings import DEFAULT, short_name
 
 TRUE, FALSE = "■", "□"
 # A sentence names at most this many sets of readings.
@@ -49,8 +50,7 @@ def where(agreement: Agreement, key: str) -> str:
     if list(held) == [()]:
         return _nowhere(agreement, key)
     # The default reading comes first, then what most readings have in common.
-    default = f"reading={DEFAULT_READING}"
-    ranked = sorted(filter(None, held), key=lambda found: (default not in held[found], -len(held[found])))
+    ranked = sorted(filter(None, held), key=lambda found: (DEFAULT not in held[found], -len(held[found])))
     texts = [
         f"{_readings(held[found], agreement.readings)} {_groups(found, groups)}".strip() for found in ranked[:MOST_SETS]
     ]
@@ -88,7 +88,7 @@ def _readings(readings: Sequence[str], everyone: Sequence[str]) -> str:
 def _named(readings: Sequence[str]) -> str:
     if len(readings) > MOST_SETS:
         return f"{plural(len(readings), 'reading')}, among them {_named(readings[: MOST_SETS - 1])}"
-    texts = [f"`{_name(reading)}`" for reading in readings]
+    texts = [f"`{short_name(reading)}`" for reading in readings]
     return " and ".join(filter(None, [", ".join(texts[:-1]), texts[-1]]))
 
 
@@ -134,7 +134,7 @@ def claim_map(agreement: Agreement, key: str, readings: Sequence[str]) -> Table:
     shown = readings if CLAIMS[key].depends_on_reading else readings[:1]
     rows: list[list[Value]] = []
     for reading in shown:
-        name = _name(reading)
+        name = short_name(reading)
         text = f"**{name}**" if name == DEFAULT_READING else f"`{name}`"
         cells: list[Value] = [Cell(text if CLAIMS[key].depends_on_reading else "every reading")]
         for group in agreement.groups:
@@ -149,10 +149,6 @@ def claim_map(agreement: Agreement, key: str, readings: Sequence[str]) -> Table:
     columns = [Column("reading"), *(Column(_group_name(group)) for group in agreement.groups)]
     order = ", ".join(values) or "none"
     return Table(columns, rows, f"{TRUE} true, {FALSE} not true, {ABSENT} not tested; from left to right: {order}.")
-
-
-def _name(reading: str) -> str:
-    return reading.removeprefix("reading=")
 
 
 def _group_name(group: str) -> str:
@@ -179,7 +175,7 @@ def agreement_map(agreement: Agreement, readings: Sequence[str]) -> go.Figure:
     plot = figure(x="group of instances", y="", height=120 + 26 * len(ranked), showlegend=False)
     plausible = agreement.plausible
     names = [f"{_group_name(group)}{' ★' if group in plausible else ''}" for group in agreement.groups]
-    labels = [f"<b>{name}</b>" if name == DEFAULT_READING else name for name in map(_name, ranked)]
+    labels = [f"<b>{name}</b>" if name == DEFAULT_READING else name for name in map(short_name, ranked)]
     plot.add_trace(
         go.Heatmap(
             z=shares,
