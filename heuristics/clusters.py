@@ -6,6 +6,7 @@ import numpy as np
 
 from relocbench.instances.instance import Instance
 from relocbench.instances.kernels.compiled import compiled
+from relocbench.instances.kernels.one_thread import one_thread
 from relocbench.instances.kernels.ragged import FloatArray, IntArray
 
 # scikit-learn's seeds are 32 bits wide.
@@ -68,14 +69,13 @@ def divide_servers(server_x: FloatArray, server_y: FloatArray, k: int, seed: int
         The cluster of each server, and the centroid of each cluster.
     """
     from sklearn.cluster import KMeans
-    from threadpoolctl import threadpool_limits
 
     at = np.stack([server_x, server_y], axis=1)
     # K-means starts from random servers. Sorting them by position makes the result independent of their numbering.
     order = np.lexsort((server_y, server_x))
     count = min(k, len(np.unique(at, axis=0)))
     # With one thread the order of summation, and so the last bit of each sum, is the same on every machine.
-    with threadpool_limits(1):
+    with one_thread():
         found = KMeans(count, n_init=10, random_state=seed % LARGEST_SEED).fit(at[order])
     of_server = np.empty(len(at), np.int32)
     of_server[order] = found.labels_

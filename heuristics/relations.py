@@ -17,6 +17,7 @@ from relocbench.instances.errors import InputError
 from relocbench.instances.instance import Instance
 from relocbench.instances.kernels.compiled import compiled
 from relocbench.instances.kernels.id_hash import IdArray, hash_ids
+from relocbench.instances.kernels.one_thread import one_thread
 from relocbench.instances.kernels.ragged import FloatArray, IntArray, OffsetArray
 from relocbench.instances.kernels.random_numbers import uniform
 from relocbench.instances.kernels.random_streams import stream
@@ -158,14 +159,13 @@ def svd_factors(instance: Instance, rank: Rank, factorised: Factorised = "Z") ->
         If the rank is ``full`` and there are more than 1,500 topics.
     """
     from scipy.sparse.linalg import eigsh
-    from threadpoolctl import threadpool_limits
 
     incidence = _incidence(instance)
     dense = instance.n_topics <= DENSE_TOPICS
     columns = _columns(rank, instance.n_topics - 1, instance.n_topics, dense)
     gram = incidence.T @ incidence
     # With one thread and a fixed initial vector the factors do not depend on the number of cores.
-    with threadpool_limits(1):
+    with one_thread():
         if dense:
             vectors = np.linalg.eigh(gram.toarray())[1][:, ::-1][:, :columns]
         else:
@@ -199,13 +199,12 @@ def off_diagonal_factors(instance: Instance, rank: Rank) -> FloatArray:
         If the rank is ``full`` and there are more than 1,500 clients.
     """
     from scipy.sparse.linalg import LinearOperator, eigsh
-    from threadpoolctl import threadpool_limits
 
     incidence = _incidence(instance)
     clients, degree = instance.n_clients, instance.topics.sizes.astype(np.float64)
     dense = clients <= DENSE_CLIENTS
     columns = _columns(rank, clients - 1, clients, dense)
-    with threadpool_limits(1):
+    with one_thread():
         if dense:
             values, vectors = np.linalg.eigh((incidence @ incidence.T).toarray() - np.diag(degree))
         else:
@@ -251,11 +250,10 @@ def nmf_factors(instance: Instance, rank: Rank, seed: int, factorised: Factorise
     """
     from sklearn.decomposition import NMF
     from sklearn.exceptions import ConvergenceWarning
-    from threadpoolctl import threadpool_limits
 
     most = min(instance.n_topics, instance.n_clients)
     columns = _columns(rank, min(instance.n_topics - 1, most), most, instance.n_topics <= DENSE_TOPICS)
-    with threadpool_limits(1), warnings.catch_warnings():
+    with one_thread(), warnings.catch_warnings():
         # RELOC only needs approximate scores, so a factorisation that has not fully converged is good enough.
         warnings.simplefilter("ignore", ConvergenceWarning)
         model = NMF(columns, init="nndsvda", random_state=seed % LARGEST_SEED, max_iter=500, tol=1e-3)

@@ -15,15 +15,14 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
-from typing import Literal
+from dataclasses import dataclass, replace
+from typing import Literal, get_args
 
 import numpy as np
 
 from relocbench.heuristics.clusters import Clusters, make_clusters
 from relocbench.heuristics.readings import (
     DEFAULT_READING,
-    READINGS,
     AsRead,
     Cooperation,
     Factorised,
@@ -44,14 +43,23 @@ from relocbench.heuristics.relations import (
     relation_factors,
     tie_break,
 )
-from relocbench.heuristics.reloc_loop import FIRST_IN_LIST, MOST_LOADED_HOME, NEAREST_HOME, Rules, place
+from relocbench.heuristics.reloc_loop import (
+    FIRST_IN_LIST,
+    MOST_LOADED_HOME,
+    NEAREST_HOME,
+    Rules,
+    place,
+    place_whole_topics,
+)
 from relocbench.heuristics.reloc_tasks import Cluster, Visits, cluster_tasks
 from relocbench.instances.errors import InputError
-from relocbench.instances.evaluation import Evaluation, evaluate
+from relocbench.instances.evaluation import evaluate
 from relocbench.instances.instance import Instance
 from relocbench.instances.kernels.ragged import FloatArray, IntArray, offsets
 from relocbench.instances.solution import Solution
 
+Step = Literal["locality", "relation", "cooperation"]
+STEPS: tuple[Step, ...] = get_args(Step)
 # A function that returns the related clients of each client of a cluster (line 22 of Algorithm 1).
 Related = Callable[[Cluster], RelatedClients]
 
@@ -70,25 +78,6 @@ class Steps:
 
     related: Related | None
     rules: Rules
-
-
-@dataclass(frozen=True)
-class Snapshot:
-    """The homes after one of the three steps of RELOC.
-
-    Attributes
-    ----------
-    step
-        ``locality``, ``relation`` or ``cooperation``.
-    home
-        The homes.
-    evaluation
-        Their cost, and the loads and ``θ`` of each server.
-    """
-
-    step: str
-    home: IntArray
-    evaluation: Evaluation
 
 
 def solve(
@@ -159,14 +148,13 @@ def solve(
         topic_order=topic_order,
         client_order=client_order,
     )
-    steps = Steps(relation_finder(instance, chosen, related, seed), loop_rules(chosen))
-    visits = Visits(chosen.topic_order, chosen.client_order, seed)
+    algorithm = Algorithm(instance, chosen, related, seed, threads)
     best: tuple[float, IntArray] | None = None
     begin = time.perf_counter()
     for clusters in _clusterings(instance, k, seed):
         if best is not None and time.perf_counter() - begin > time_limit:
             break
-        home = run_clusters(instance, cluster_tasks(instance, clusters, visits=visits), steps, threads)
+        home = algorithm.home(clusters)
         cost = evaluate(instance, home).objective if k == "auto" else 0.0
         if best is None or cost < best[0]:
             best = (cost, home)
@@ -174,36 +162,50 @@ def solve(
     return Solution(best[1])
 
 
-def snapshots(instance: Instance, *, seed: int, k: int = 4, related: int = 100) -> list[Snapshot]:
-    """Return the homes after each of the three steps of RELOC, for the step-by-step figure.
-
-    Algorithm 1 alternates the steps client by client. Each snapshot is the result of the whole loop without the later
-    steps.
+class Algorithm:
+    """Algorithm 1 in one reading on one instance. The relations, which no number of clusters changes, are found once.
 
     Parameters
     ----------
-    instance, seed, k, related
+    instance
+        The problem.
+    reading
+        The reading of the points that the paper leaves open.
+    related, seed, threads
         As for :func:`solve`.
-
-    Returns
-    -------
-    list
-        The snapshots of the locality, relation and cooperation steps.
     """
-    reading = READINGS[DEFAULT_READING]
-    clusters = make_clusters(instance, k, seed)
-    relations = relation_finder(instance, reading, related, seed)
-    rules = loop_rules(reading)
-    visits = Visits(reading.topic_order, reading.client_order, seed)
-    found = []
-    for name, steps in (
-        ("locality", Steps(None, rules._replace(cooperate=False))),
-        ("relation", Steps(relations, rules._replace(cooperate=False))),
-        ("cooperation", Steps(relations, rules)),
-    ):
-        home = run_clusters(instance, cluster_tasks(instance, clusters, visits=visits), steps)
-        found.append(Snapshot(name, home, evaluate(instance, home)))
-    return found
+
+    def __init__(self, instance: Instance, reading: Reading, related: int = 100, seed: int = 0, threads: int = 1):
+        self._instance = instance
+        self._steps = Steps(relation_finder(instance, reading, related, seed), loop_rules(reading))
+        self._visits = Visits(reading.topic_order, reading.client_order, seed)
+        self._threads = threads
+
+    def home(self, clusters: Clusters, last_step: Step = "cooperation") -> IntArray:
+        """Return the homes after one of the three steps.
+
+        Algorithm 1 alternates the steps client by client. The homes after an earlier step are the result of the whole
+        loop without the later steps.
+
+        Parameters
+        ----------
+        clusters
+            The clusters (line 17).
+        last_step
+            The last step to run.
+
+        Returns
+        -------
+        array
+            The home of each client.
+        """
+        steps = self._steps
+        if last_step != "cooperation":
+            steps = replace(steps, rules=steps.rules._replace(cooperate=False))
+        if last_step == "locality":
+            steps = replace(steps, related=None)
+        tasks = cluster_tasks(self._instance, clusters, visits=self._visits)
+        return run_clusters(self._instance, tasks, steps, self._threads)
 
 
 def loop_rules(reading: Reading) -> Rules:
@@ -348,7 +350,7 @@ def place_cluster(cluster: Cluster, steps: Steps) -> IntArray:
     if steps.related is not None:
         found = steps.related(cluster)
         task = task._replace(related_start=found.start, related=found.item, related_level=found.level)
-    local = place(task, steps.rules)
+    local = place_whole_topics(task) if steps.rules.at_once else place(task, steps.rules)
     # The loop never reaches a client without a topic. Every server is equally good for it, so it gets the first one.
     return cluster.servers[np.maximum(local, 0)]
 

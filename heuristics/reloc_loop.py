@@ -104,6 +104,8 @@ class Rules(NamedTuple):
         ``FIRST_IN_LIST``, ``NEAREST_HOME`` or ``MOST_LOADED_HOME`` (lines 24 to 31).
     least_used_first
         Whether the initial server is the least used one (line 23). Otherwise it is the nearest with ``θ = 1``.
+    at_once
+        Whether a topic is placed with all its members at once (OTOS): :func:`place_whole_topics`, not :func:`place`.
     """
 
     cooperate: bool
@@ -111,6 +113,7 @@ class Rules(NamedTuple):
     revisit: bool = False
     ties: int = FIRST_IN_LIST
     least_used_first: bool = False
+    at_once: bool = False
 
 
 class _Loads(NamedTuple):
@@ -122,6 +125,8 @@ class _Loads(NamedTuple):
         The home of each client (``X`` in Algorithm 1).
     storage_load, compute_load
         ``a_l`` and ``v_l`` of each server.
+    usage
+        ``max(a_l/A_l, v_l/B_l)`` of each server.
     open
         The number of topics open on each server (the size of ``T_l``).
     slot_first, slot_last
@@ -133,6 +138,7 @@ class _Loads(NamedTuple):
     home: IntArray
     storage_load: FloatArray
     compute_load: FloatArray
+    usage: FloatArray
     open: OffsetArray
     slot_first: OffsetArray
     slot_last: OffsetArray
@@ -168,7 +174,7 @@ def place(task: ClusterTask, rules: Rules) -> IntArray:
         server = loads.home[client]
         _count_publisher(task, loads, task.entry_topic[e], server, 1)  # lines 34 and 35
         if rules.cooperate and not _has_room(task, loads, server):  # lines 36 and 37
-            other = _least_used(task, loads)  # line 38
+            other = _least_used(loads)  # line 38
             if other != server:
                 if rules.whole_topic:
                     topic = task.entry_topic[e]
@@ -180,6 +186,45 @@ def place(task: ClusterTask, rules: Rules) -> IntArray:
                             _move(task, loads, task.entry_client[i], other, e)
                 else:
                     _move(task, loads, client, other, e)  # lines 39 to 41
+    return loads.home
+
+
+@compiled
+def place_whole_topics(task: ClusterTask) -> IntArray:
+    """Place topic by topic, each with all its members at once, for OTOS.
+
+    The members of a topic that have no home yet get their preferred server, which is the same for all of them. If this
+    overloads the server, all members of the topic on it go to the least used server.
+
+    Parameters
+    ----------
+    task
+        The cluster, with a preferred server for each client: that of its first topic.
+
+    Returns
+    -------
+    array
+        The home of each client, ``NOWHERE`` for a client without a topic.
+    """
+    loads = _no_loads(task)
+    first = 0
+    while first < len(task.entry_client):
+        end = first
+        server = NOWHERE
+        while end < len(task.entry_client) and task.entry_topic[end] == task.entry_topic[first]:
+            client = task.entry_client[end]
+            if loads.home[client] == NOWHERE:
+                server = task.preferred[client]
+                loads.home[client] = server
+            if task.entry_publishes[end]:
+                _count_publisher(task, loads, task.entry_topic[end], loads.home[client], 1)
+            end += 1
+        if server != NOWHERE and not _has_room(task, loads, server):
+            other = _least_used(loads)
+            for e in range(first, end):
+                if loads.home[task.entry_client[e]] == server:
+                    _move(task, loads, task.entry_client[e], other, end - 1)
+        first = end
     return loads.home
 
 
@@ -198,6 +243,7 @@ def _no_loads(task: ClusterTask) -> _Loads:
         total += min(publishers[n], len(task.storage_capacity))
     return _Loads(
         np.full(len(task.client_start) - 1, NOWHERE, np.int32),
+        np.zeros(len(task.storage_capacity)),
         np.zeros(len(task.storage_capacity)),
         np.zeros(len(task.storage_capacity)),
         np.zeros(len(task.storage_capacity), np.int64),
@@ -226,7 +272,7 @@ def _choose_server(task: ClusterTask, rules: Rules, loads: _Loads, client: int) 
             return related
     if len(task.preferred) > 0:
         return int(task.preferred[client])
-    return _least_used(task, loads) if rules.least_used_first else _nearest_with_room(task, loads, client)
+    return _least_used(loads) if rules.least_used_first else _nearest_with_room(task, loads, client)
 
 
 @compiled
@@ -243,7 +289,7 @@ def _best_related_home(task: ClusterTask, rules: Rules, loads: _Loads, client: i
         server = loads.home[task.related[i]]
         if server == NOWHERE or not _has_room(task, loads, server):
             continue
-        cost = _delay(task, client, server) if rules.ties == NEAREST_HOME else -_server_usage(task, loads, server)
+        cost = _delay(task, client, server) if rules.ties == NEAREST_HOME else -loads.usage[server]
         if chosen == NOWHERE or cost < best:
             best = cost
             chosen = int(server)
@@ -262,7 +308,7 @@ def _nearest_with_room(task: ClusterTask, loads: _Loads, client: int) -> int:
         if delay < best:
             best = delay
             nearest = l
-    return nearest if nearest != NOWHERE else _least_used(task, loads)
+    return nearest if nearest != NOWHERE else _least_used(loads)
 
 
 @compiled
@@ -276,23 +322,22 @@ def _delay(task: ClusterTask, client: int, l: int) -> float:
 
 
 @compiled
-def _least_used(task: ClusterTask, loads: _Loads) -> int:
+def _least_used(loads: _Loads) -> int:
     """Return the server with the least ``max(a_l/A_l, v_l/B_l)``; ties go to the lowest index (lines 23 and 38)."""
     least = 0
     best = np.inf
-    for l in range(len(task.storage_capacity)):
-        usage = _server_usage(task, loads, l)
-        if usage < best:
-            best = usage
+    for l in range(len(loads.usage)):
+        if loads.usage[l] < best:
+            best = loads.usage[l]
             least = l
     return least
 
 
 @compiled
-def _server_usage(task: ClusterTask, loads: _Loads, l: int) -> float:
-    """Return ``max(a_l/A_l, v_l/B_l)``."""
+def _renew_usage(task: ClusterTask, loads: _Loads, l: int) -> None:
+    """Compute ``max(a_l/A_l, v_l/B_l)`` after a change of the loads."""
     storage = _usage(loads.storage_load[l], task.storage_capacity[l])
-    return float(max(storage, _usage(loads.compute_load[l], task.compute_capacity[l])))
+    loads.usage[l] = max(storage, _usage(loads.compute_load[l], task.compute_capacity[l]))
 
 
 @compiled
@@ -338,22 +383,24 @@ def _count_publisher(task: ClusterTask, loads: _Loads, topic: int, server: int, 
     """
     loads.compute_load[server] += by * task.spool[topic]
     last = loads.slot_last[topic]
-    for j in range(loads.slot_first[topic], last):
-        if loads.slot_server[j] == server:
-            loads.slot_count[j] += by
-            if loads.slot_count[j] == 0:
-                loads.storage_load[server] -= task.spool[topic]
-                loads.slot_server[j] = loads.slot_server[last - 1]
-                loads.slot_count[j] = loads.slot_count[last - 1]
-                loads.slot_last[topic] = last - 1
-                loads.open[server] -= 1
-                if loads.open[server] == 0:
-                    # An empty server has no load at all. A rounding error would count as overload if a capacity is 0.
-                    loads.storage_load[server] = 0.0
-                    loads.compute_load[server] = 0.0
-            return
-    loads.slot_server[last] = server
-    loads.slot_count[last] = 1
-    loads.slot_last[topic] = last + 1
-    loads.open[server] += 1
-    loads.storage_load[server] += task.spool[topic]
+    slot = loads.slot_first[topic]
+    while slot < last and loads.slot_server[slot] != server:
+        slot += 1
+    if slot == last:
+        loads.slot_server[last] = server
+        loads.slot_count[last] = 0
+        loads.slot_last[topic] = last + 1
+        loads.open[server] += 1
+        loads.storage_load[server] += task.spool[topic]
+    loads.slot_count[slot] += by
+    if loads.slot_count[slot] == 0:
+        loads.storage_load[server] -= task.spool[topic]
+        loads.slot_server[slot] = loads.slot_server[last - 1]
+        loads.slot_count[slot] = loads.slot_count[last - 1]
+        loads.slot_last[topic] = last - 1
+        loads.open[server] -= 1
+        if loads.open[server] == 0:
+            # An empty server has no load at all. A rounding error would count as overload if a capacity is 0.
+            loads.storage_load[server] = 0.0
+            loads.compute_load[server] = 0.0
+    _renew_usage(task, loads, server)

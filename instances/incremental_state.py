@@ -308,7 +308,7 @@ def state_objective(s: StateArrays) -> float:
     total = s.distance[0]
     for l in range(len(s.server)):
         now = s.server[l]
-        total += _server_cost(s.detour, now.theta, now.sent, now.spread)
+        total += server_cost(s.detour, now.theta, now.sent, now.spread)
         total += now.storage_price * now.storage_load + now.compute_price * now.compute_load
     return float(total)
 
@@ -394,19 +394,19 @@ def move_delta(s: StateArrays, client: int, server: int) -> float:
     # A server without topics has exactly no load. A rounding error of the difference would matter for a capacity of 0.
     compute_old = here.compute_load - demand if open_old > 0 else 0.0
     storage_old = storage_old if open_old > 0 else 0.0
-    theta_old = _share(here.storage_capacity, here.compute_capacity, storage_old, compute_old)
-    theta_new = _share(there.storage_capacity, there.compute_capacity, storage_new, there.compute_load + demand)
+    theta_old = local_theta(here.storage_capacity, here.compute_capacity, storage_old, compute_old)
+    theta_new = local_theta(there.storage_capacity, there.compute_capacity, storage_new, there.compute_load + demand)
     return float(
-        s.client[client].weight * (_client_delay(s, client, server) - _client_delay(s, client, old))
+        s.client[client].weight * (delay_to_server(s, client, server) - delay_to_server(s, client, old))
         + elsewhere
         + here.storage_price * (storage_old - here.storage_load)
         + here.compute_price * (compute_old - here.compute_load)
         + there.storage_price * (storage_new - there.storage_load)
         + there.compute_price * demand
-        + _server_cost(s.detour, theta_old, here.sent - sent, spread_old)
-        - _server_cost(s.detour, here.theta, here.sent, here.spread)
-        + _server_cost(s.detour, theta_new, there.sent + sent, spread_new)
-        - _server_cost(s.detour, there.theta, there.sent, there.spread)
+        + server_cost(s.detour, theta_old, here.sent - sent, spread_old)
+        - server_cost(s.detour, here.theta, here.sent, here.spread)
+        + server_cost(s.detour, theta_new, there.sent + sent, spread_new)
+        - server_cost(s.detour, there.theta, there.sent, there.spread)
     )
 
 
@@ -452,14 +452,14 @@ def move_apply(s: StateArrays, client: int, server: int) -> None:
         s.server[old].compute_load = 0.0
     _renew_theta(s, old)
     _renew_theta(s, server)
-    s.distance[0] += s.client[client].weight * (_client_delay(s, client, server) - _client_delay(s, client, old))
+    s.distance[0] += s.client[client].weight * (delay_to_server(s, client, server) - delay_to_server(s, client, old))
     s.home[client] = server
 
 
 @compiled
 def _renew_theta(s: StateArrays, l: int) -> None:
     now = s.server[l]
-    s.server[l].theta = _share(now.storage_capacity, now.compute_capacity, now.storage_load, now.compute_load)
+    s.server[l].theta = local_theta(now.storage_capacity, now.compute_capacity, now.storage_load, now.compute_load)
 
 
 @compiled
@@ -548,7 +548,21 @@ def _fill_slots(s: StateArrays) -> None:
 
 
 @compiled
-def _share(storage_capacity: float, compute_capacity: float, storage_load: float, compute_load: float) -> float:
+def local_theta(storage_capacity: float, compute_capacity: float, storage_load: float, compute_load: float) -> float:
+    """Return ``θ_l = min(A_l/a_l, B_l/v_l, 1)`` of one server.
+
+    Parameters
+    ----------
+    storage_capacity, compute_capacity
+        ``A_l`` and ``B_l``.
+    storage_load, compute_load
+        ``a_l`` and ``v_l``.
+
+    Returns
+    -------
+    float
+        ``θ_l``.
+    """
     theta = 1.0
     if storage_load > storage_capacity:
         theta = storage_capacity / storage_load
@@ -558,12 +572,42 @@ def _share(storage_capacity: float, compute_capacity: float, storage_load: float
 
 
 @compiled
-def _server_cost(detour: float, theta: float, sent: float, spread: float) -> float:
+def server_cost(detour: float, theta: float, sent: float, spread: float) -> float:
+    """Return ``2·dC·F_l·(1-θ_l) + θ_l·Q_l`` of one server.
+
+    Parameters
+    ----------
+    detour
+        ``2·dC``.
+    theta, sent, spread
+        ``θ_l``, ``F_l`` and ``Q_l``.
+
+    Returns
+    -------
+    float
+        The part of the objective that belongs to the server.
+    """
     return detour * sent * (1.0 - theta) + theta * spread
 
 
 @compiled
-def _client_delay(s: StateArrays, client: int, l: int) -> float:
+def delay_to_server(s: StateArrays, client: int, l: int) -> float:
+    """Return ``dH`` of a client and a server.
+
+    Parameters
+    ----------
+    s
+        The arrays of the state.
+    client
+        The client.
+    l
+        The server.
+
+    Returns
+    -------
+    float
+        The delay in ms.
+    """
     if s.client_delay.shape[0] > 0:
         return float(s.client_delay[client, l])
     return euclidean_delay(s.client[client].x - s.server[l].x, s.client[client].y - s.server[l].y, s.delay_per_km)

@@ -59,8 +59,24 @@ def load_of(instance: Instance) -> Load:
     return Load(
         storage=_share(float(cost.storage_load.sum()), storage),
         compute=_share(float(cost.compute_load.sum()), compute),
-        storage_once=_share(instance.total_spool, storage),
+        storage_once=storage_once(instance),
     )
+
+
+def storage_once(instance: Instance) -> float:
+    """Return the storage that is needed if every topic is open on one server only, as a share of the capacities.
+
+    Parameters
+    ----------
+    instance
+        The problem.
+
+    Returns
+    -------
+    float
+        The share; infinite for capacities of 0.
+    """
+    return _share(instance.total_spool, float(instance.storage_capacity.sum()))
 
 
 def with_load(instance: Instance, load: float) -> Instance:

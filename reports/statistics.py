@@ -5,6 +5,7 @@ them is easy for a method, the others tend to be easy too. Such instances form a
 ``blocks`` treat the blocks, and not the instances, as the sample.
 """
 
+import functools
 import math
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
@@ -16,25 +17,6 @@ from scipy.special import ndtr, stdtr, stdtrit
 RESAMPLES = 4000
 # With fewer independent values than this there is neither an interval nor a test.
 FEWEST_FOR_INTERVAL = 5
-
-
-def mean_interval(values: Sequence[float]) -> tuple[float, float, float]:
-    """Return the mean of a sample and its 95 % bootstrap interval.
-
-    Parameters
-    ----------
-    values
-        The sample; at least one value.
-
-    Returns
-    -------
-    mean, low, high
-        The mean and the 2.5 and 97.5 percentiles of 4,000 resampled means. The resampling is seeded, so the same sample
-        always gives the same interval.
-    """
-    sample = np.array(values, dtype=float)
-    low, high = np.percentile(_resampled_means(sample, np.ones(len(sample))), [2.5, 97.5])
-    return float(sample.mean()), float(low), float(high)
 
 
 @dataclass(frozen=True)
@@ -99,9 +81,15 @@ def _by_block(
 
 
 def _resampled_means(sums: npt.NDArray[np.float64], counts: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
-    chosen = np.random.default_rng(0).integers(len(sums), size=(RESAMPLES, len(sums)))
+    chosen = _resamples(len(sums))
     means: npt.NDArray[np.float64] = sums[chosen].sum(axis=1) / counts[chosen].sum(axis=1)
     return means
+
+
+@functools.lru_cache(maxsize=16)
+def _resamples(size: int) -> npt.NDArray[np.int64]:
+    """Return which of ``size`` values each resample has. The draw is seeded: the same sample has the same interval."""
+    return np.random.default_rng(0).integers(size, size=(RESAMPLES, size))
 
 
 @dataclass(frozen=True)

@@ -1,8 +1,8 @@
 """Certified gaps: search for homes and raise the lower bound at the same time, and certify both.
 
 One thread anneals; the other solves the root relaxation and then runs branch and bound on it. Each uses the results of
-the other. Where capacity is scarce, a relaxation with contents of servers follows, which is stronger than branch and
-bound. At the end a certificate is written and verified.
+the other. Where capacity is scarce, contents of servers give a stronger bound: branch and price for small instances, a
+relaxation with prices of homes for larger ones. At the end the certificate of the better bound is written and verified.
 """
 
 import math
@@ -26,12 +26,16 @@ from relocbench.formulations.bounding.contents_relaxation import ContentsRelaxat
 from relocbench.formulations.bounding.dual_bound import Dual, least_cost_with
 from relocbench.formulations.bounding.root_relaxation import RootRelaxation
 from relocbench.formulations.bounding.scaling import Scaling, scaling_of
+from relocbench.formulations.branch_price.solve import grow_tree
+from relocbench.formulations.branch_price.tree import Tree
 from relocbench.formulations.certificates.certificate import MOST_STEPS, Certificate
 from relocbench.formulations.certificates.exact_bound import DualBound
 from relocbench.formulations.certificates.integer_problem import IntegerProblem, check_size
 from relocbench.formulations.certificates.region import root_region
 from relocbench.formulations.certificates.verification import Verdict, rounded_down, verify
+from relocbench.formulations.incumbent import Incumbent
 from relocbench.formulations.local_search import descend
+from relocbench.formulations.solvers.availability import missing
 from relocbench.heuristics.anneal import ROUND_PER_CLIENT, anneal_among
 from relocbench.instances.checks import checked_seed, checked_time_limit
 from relocbench.instances.errors import InputError, plural
@@ -318,7 +322,10 @@ def _certify(
     time_limit: float,
     on_progress: Progress | None,
 ) -> Certified:
-    _load_contents()
+    if _contents_are_priced(instance):
+        warm_up("branch-price")
+    if instance.n_clients >= PARAMS.home_prices.least_clients:
+        _load_contents()
     run = _Run(instance, start, seed, time_limit, on_progress)
     run.search()
     return run.certified()
@@ -332,6 +339,11 @@ def _load_contents() -> None:
     relaxation.step()
     relaxation.prove(1)
     relaxation.guidance()
+
+
+def _contents_are_priced(instance: Instance) -> bool:
+    """Return whether branch and price may be used: for small instances, if its solver is installed."""
+    return instance.n_clients <= PARAMS.contents.most_clients and missing("highspy") is None
 
 
 class _Run:
@@ -350,6 +362,7 @@ class _Run:
         self._trace: list[tuple[float, float, float]] = []
         self._bound = self._root_bound = -math.inf
         self._home_prices: HomePricesDual | None = None
+        self._content_tree: Tree | None = None
         home = nearest_server(instance) if start is None else checked_home(instance, start)
         self._scaling, self._incumbent = self._find_first_homes(home)
         incumbent = self._incumbent
@@ -378,8 +391,8 @@ class _Run:
         tree, instance = self._tree, self._instance
         if tree.root is None and self._incumbent.cost:
             raise KeyboardInterrupt  # interrupted before there was a bound
-        for certificate in self._certificates(tree.root):
-            verdict = verify(instance, certificate, time_limit=math.inf, memory_limit=math.inf, max_steps=MOST_STEPS)
+        for certificate, seconds in self._certificates(tree.root):
+            verdict = verify(instance, certificate, time_limit=seconds, memory_limit=math.inf, max_steps=MOST_STEPS)
             if verdict.proved and verdict.bound is not None:
                 break
         else:
@@ -396,8 +409,8 @@ class _Run:
         )
         return Certified(solution, certificate, verdict)
 
-    def _certificates(self, root: Node | None) -> Iterator[Certificate]:
-        """Yield certificates, the best first; the verifier accepts at least the last one.
+    def _certificates(self, root: Node | None) -> Iterator[tuple[Certificate, float]]:
+        """Yield certificates, the best first, and the seconds to verify them; the verifier accepts at least the last.
 
         The bound was computed in floating point. With delays and loads of very different magnitudes it may be above
         what the verifier proves.
@@ -419,12 +432,18 @@ class _Run:
             priced = home_prices_to_step(prices, *exponents)
             for margin in params.claim_margins:
                 claim = math.floor(min(prices.value, self._tree.cutoff) * (1 - margin) * 2**params.claim_bits)
-                yield replace(about, claim=claim, proof=(priced,))
+                yield replace(about, claim=claim, proof=(priced,)), self._verify_time
+        contents = self._content_tree
+        if contents is not None and self._of_contents(contents) > bound:
+            for margin in params.claim_margins:
+                claimed = contents.bound * (1 - margin)
+                claim, proof = math.floor(Fraction(claimed) * Fraction(2) ** plain.bits), tuple(contents.steps(claimed))
+                yield replace(plain, claim=claim, proof=proof), self._verify_time
         if root is not None and math.isfinite(bound) and bound > 0:
             steps = tuple(certificate_steps(root, self._graph.loading, *exponents))
             for margin in params.claim_margins:
                 claim = math.floor(bound * (1 - margin) * 2**params.claim_bits)
-                yield replace(about, claim=claim, proof=steps)
+                yield replace(about, claim=claim, proof=steps), math.inf
             # What the verifier computes for a single dual it also accepts.
             problem = IntegerProblem(self._instance, scaling.delay_cap, scaling.cloud_cap)
             for dual in (root.fixings[0] if root.fixings else root.dual, Dual.zero(root.region)):
@@ -432,8 +451,8 @@ class _Run:
                 with suppress(InputError):  # such as multipliers that do not fit their shares
                     value = DualBound(problem, root_region(problem), step).value
                     claim = math.floor(value * Fraction(2) ** plain.bits)
-                    yield replace(about, claim=claim, proof=(step,))
-        yield plain
+                    yield replace(about, claim=claim, proof=(step,)), math.inf
+        yield plain, math.inf
 
     def _given(self, value: float) -> float:
         """Return a cost of the scaled instance in the unit of the given one."""
@@ -502,8 +521,34 @@ class _Run:
             return  # the root phase has used the time
         if self._lacks_capacity(root):
             self._price_homes(root)
+        scarce = incumbent.overloaded or bool(root.dual.alpha.any() or root.dual.beta.any())
+        priced = scarce and _contents_are_priced(self._instance)
         while self._has_time() and tree.step():
             self._record(tree.bound)
+            if priced and tree.explored >= PARAMS.contents.first_nodes:
+                priced = False
+                if self._price_contents():
+                    break
+
+    def _price_contents(self) -> bool:
+        """Run branch and price; return whether its bound is the better one."""
+        seconds = PARAMS.contents.time_share * (self._time_limit - self._seconds())
+        if seconds <= 0:
+            return False
+        # Its bounds are not recorded: they count when the verifier has accepted them.
+        incumbent = Incumbent(self._instance, self._incumbent.home, lambda *_: self._record(self._tree.bound))
+        _, self._content_tree, _ = grow_tree(incumbent, self._seed, seconds)
+        self._incumbent.offer(incumbent.home)
+        return self._content_tree is not None and self._of_contents(self._content_tree) > self._tree.bound
+
+    @property
+    def _verify_time(self) -> float:
+        """The time that the verification of a bound by contents may take."""
+        return max(self._time_limit - self._seconds(), PARAMS.contents.least_verify_share * self._time_limit)
+
+    def _of_contents(self, tree: Tree) -> float:
+        """Return the bound of branch and price in the unit of the scaled instance."""
+        return math.ldexp(tree.bound, -self._scaling.delay_exponent)
 
     @property
     def _can_price_homes(self) -> bool:

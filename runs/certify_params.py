@@ -174,6 +174,29 @@ class HomePricesPhaseParams:
 
 
 @dataclass(frozen=True)
+class ContentsParams:
+    """Branch and price over the contents of servers, which is stronger where capacity is scarce.
+
+    Attributes
+    ----------
+    most_clients
+        It is used up to this number of clients.
+    first_nodes
+        Branch and bound explores this number of nodes before. Without scarce capacity, they are usually enough.
+    time_share
+        The share of the remaining time that it may take. The rest is for verifying its certificate, which repeats the
+        last pricing search of each leaf.
+    least_verify_share
+        The verification of its certificate may take this share of the time limit in any case.
+    """
+
+    most_clients: int = 64
+    first_nodes: int = 100
+    time_share: float = 0.6
+    least_verify_share: float = 0.2
+
+
+@dataclass(frozen=True)
 class CertificateParams:
     """Writing and verifying the certificate.
 
@@ -213,6 +236,8 @@ class CertifyParams:
         The annealing beside the bound.
     home_prices
         The relaxation with contents of servers.
+    contents
+        Branch and price.
     certificate
         Writing and verifying the certificate.
     """
@@ -221,6 +246,7 @@ class CertifyParams:
     root: RootPhaseParams = RootPhaseParams()
     search: SearchParams = SearchParams()
     home_prices: HomePricesPhaseParams = HomePricesPhaseParams()
+    contents: ContentsParams = ContentsParams()
     certificate: CertificateParams = CertificateParams()
 
 

@@ -205,6 +205,12 @@ METHODS = {
         Method("nearest", "NS: the nearest server for each client", "nothing", "relocbench.heuristics.nearest:solve"),
         Method("otos", "OTOS: one server per topic, then cooperation", "nothing", "relocbench.heuristics.otos:solve"),
         Method("reloc", "RELOC: the paper's heuristic", "nothing", "relocbench.heuristics.reloc:solve"),
+        Method(
+            "adaptive",
+            "our own heuristic: steps of RELOC, each taken where it lowers the delay",
+            "nothing",
+            "relocbench.heuristics.adaptive:solve",
+        ),
         Method("anneal", "simulated annealing, the best heuristic", "nothing", "relocbench.heuristics.anneal:solve"),
         Method(
             "enumerate",

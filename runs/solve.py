@@ -231,7 +231,7 @@ def solve(
     >>> import relocbench
     >>> instance = relocbench.generate("tiny", regime="scarce", shape="plain")
     >>> relocbench.solve(instance, "reloc[k=2]")
-    <Result reloc[k=2] on tiny-scarce-plain-0: feasible, ΣD 10.991791, Y 2.74795 ms>
+    <Result reloc[k=2] on tiny-scarce-plain-0: feasible, ΣD 10.912716, Y 2.72818 ms>
     >>> relocbench.solve(instance, "enumerate", time_limit=30)
     <Result enumerate on tiny-scarce-plain-0: optimal, ΣD 7.7531518, Y 1.93829 ms, bound 7.7531518, gap 0%>
     """

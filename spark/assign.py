@@ -8,11 +8,12 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from relocbench.heuristics import otos
 from relocbench.heuristics.clusters import divide_servers, nearest_centroid
-from relocbench.heuristics.otos import topic_servers
 from relocbench.heuristics.readings import READINGS, Reading
 from relocbench.heuristics.relations import most_related_exactly
 from relocbench.heuristics.reloc import Related, Steps, cluster_ties, factor_relations, loop_rules, place_cluster
+from relocbench.heuristics.reloc_loop import Rules
 from relocbench.heuristics.reloc_tasks import Cluster, Visits, make_task
 from relocbench.instances.errors import InputError
 from relocbench.instances.kernels.id_hash import IdArray, hash_ids
@@ -186,7 +187,7 @@ def reloc_homes(clients: "DataFrame", factors: "DataFrame | None", field: Field,
     if factors is not None:
         clustered = clustered.join(factors, "client")
         names.append("factors")
-    place = _cluster_placement(field, server_cluster, options)
+    place = _cluster_placement(field, server_cluster, options, loop_rules(options))
     return clustered.select(*names).groupBy("cluster").applyInArrow(place, HOMES_SCHEMA)
 
 
@@ -211,7 +212,7 @@ def otos_homes(clients: "DataFrame", field: Field) -> "DataFrame":
     preferred = by_topic.groupBy("block").applyInArrow(_preferred_servers(field), "client bigint, preferred int")
     joined = clients.select(*CLIENT_COLUMNS).join(preferred, "client").selectExpr("*", "0 AS cluster")
     one_cluster = np.zeros(len(field.server_x), np.int32)
-    place = _cluster_placement(field, one_cluster, RelocOptions(k=1, related=0))
+    place = _cluster_placement(field, one_cluster, RelocOptions(k=1, related=0), otos.loop_rules())
     return joined.groupBy("cluster").applyInArrow(place, HOMES_SCHEMA)
 
 
@@ -232,7 +233,9 @@ def _add_column(
     return add
 
 
-def _cluster_placement(field: Field, server_cluster: IntArray, options: RelocOptions) -> Callable[[pa.Table], pa.Table]:
+def _cluster_placement(
+    field: Field, server_cluster: IntArray, options: RelocOptions, rules: Rules
+) -> Callable[[pa.Table], pa.Table]:
     """Return a function for ``applyInArrow`` that places the clients of one cluster."""
 
     def place(table: pa.Table) -> pa.Table:
@@ -262,7 +265,7 @@ def _cluster_placement(field: Field, server_cluster: IntArray, options: RelocOpt
             delay_per_km=field.delay_per_km,
             preferred=np.array(table["preferred"]) if has_preferred else np.empty(0, np.int32),
         )
-        steps = Steps(_relation_finder(table, topic, degree, options), loop_rules(options))
+        steps = Steps(_relation_finder(table, topic, degree, options), rules)
         cluster = Cluster(np.arange(len(table), dtype=np.int32), servers, task, client_id)
         return pa.table({"client": table["client"], "home": place_cluster(cluster, steps)})
 
@@ -313,7 +316,7 @@ def _preferred_servers(field: Field) -> Callable[[pa.Table], pa.Table]:
         entries = unpack(table["payload"], 6)
         topic, _, client, x, y, is_first = entries[:, np.lexsort((entries[1], entries[0]))]
         _, start, topic_index = np.unique(topic, return_index=True, return_inverse=True)
-        server = topic_servers(
+        server = otos.topic_servers(
             np.append(start, len(topic)).astype(np.int64),
             np.arange(len(topic), dtype=np.int32),
             x.view(np.float64),

@@ -17,9 +17,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
-from threadpoolctl import threadpool_limits
 
 from relocbench.heuristics.readings import Factorised
+from relocbench.instances.kernels.one_thread import one_thread
 from relocbench.instances.kernels.ragged import FloatArray
 from relocbench.spark.blocks import BLOCK_SCHEMA, block_of, pack, unpack
 from relocbench.spark.checkpoints import write_dataset
@@ -134,7 +134,7 @@ def _gram(dense: "DataFrame") -> FloatArray:
 
 
 def _eigenvectors(gram: FloatArray) -> tuple[FloatArray, FloatArray]:
-    with threadpool_limits(1):
+    with one_thread():
         values, vectors = np.linalg.eigh(gram)
     return values, vectors
 
@@ -220,7 +220,7 @@ def _send_messages(side: str, transform: FloatArray) -> Callable[[pa.Table, pa.T
         from scipy.sparse import csr_array
 
         block = dense["block"][0].as_py()
-        with threadpool_limits(1):
+        with one_thread():
             value = np.frombuffer(dense["value"][0].as_buffer()).reshape(-1, len(transform)) @ transform
         rows = []
         for tile in range(len(tiles)):
@@ -252,7 +252,7 @@ def _add_messages(columns: int) -> Callable[[pa.Table], pa.Table]:
 
 def _dense_table(block: int, value: FloatArray) -> pa.Table:
     # With several threads the order of summation, and so the rounding, would depend on their number.
-    with threadpool_limits(1):
+    with one_thread():
         gram = value.T @ value
     return pa.table(
         {
@@ -268,7 +268,7 @@ def _factor_rows(rotation: FloatArray) -> Callable[[pa.Table, pa.Table], pa.Tabl
 
     def rotate(ids: pa.Table, dense: pa.Table) -> pa.Table:
         client = np.sort(unpack(ids["payload"], 1)[0])
-        with threadpool_limits(1):
+        with one_thread():
             value = np.frombuffer(dense["value"][0].as_buffer()).reshape(len(client), -1) @ rotation
         start = np.arange(len(client) + 1, dtype=np.int32) * rotation.shape[1]
         factors = pa.ListArray.from_arrays(pa.array(start), pa.array(value.ravel()))

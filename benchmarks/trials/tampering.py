@@ -6,6 +6,7 @@ import functools
 import importlib
 import itertools
 import json
+import math
 import random
 import tempfile
 from dataclasses import dataclass
@@ -20,6 +21,7 @@ from benchmarks.trials.odd_instances import odd_case
 from benchmarks.trials.rational_cost import Case, Delays, cost
 from relocbench.formulations.certificates.certificate import (
     Certificate,
+    Contents,
     Dual,
     SplitClient,
     SplitShare,
@@ -211,7 +213,7 @@ def _tampered_steps(base: Base, steps: list[Step], kind: str, rng: random.Random
     if kind == "steps in another order":
         return rng.sample(steps, len(steps))
     if kind == "splits":
-        splits = [n for n, step in enumerate(steps) if not isinstance(step, Dual)]
+        splits = [n for n, step in enumerate(steps) if not isinstance(step, Dual | Contents)]
         if not splits:
             return [_random_split(base, rng), *steps]
         at = rng.choice(splits)
@@ -222,7 +224,23 @@ def _tampered_steps(base: Base, steps: list[Step], kind: str, rng: random.Random
             # Numbers that no certificate may contain cannot be packed.
             with contextlib.suppress(InputError, OverflowError):
                 steps[number] = _changed_dual(base, step, kind, rng)
+        elif isinstance(step, Contents) and rng.random() < 0.6:
+            steps[number] = _changed_contents(base, step, rng)
     return steps
+
+
+def _changed_contents(base: Base, step: Contents, rng: random.Random) -> Step:
+    """Change a price or a limit, or all of them by the same number."""
+    clients, servers, pairs = base.problem.n_clients, base.problem.n_servers, len(base.problem.sender)
+    shapes = {"client_prices": (clients,), "pair_prices": (pairs, servers), "least": (servers,)}
+    name = rng.choice([name for name, shape in shapes.items() if math.prod(shape)])
+    numbers = unpacked(getattr(step, name), shapes[name], name).copy()
+    if rng.random() < 0.3:
+        return _replaced(step, **{name: numbers + rng.choice([1, -1, 1 << 20, 1 << 40])})
+    place = rng.randrange(numbers.size)
+    value = int(numbers.flat[place])
+    numbers.flat[place] = rng.choice([0, -1, value + 1, value // 2, -value, (1 << 46) - 1, 1 << 46, (1 << 63) - 1])
+    return _replaced(step, **{name: numbers})
 
 
 def _changed_split(base: Base, step: Step, rng: random.Random) -> Step:

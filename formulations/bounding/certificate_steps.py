@@ -125,9 +125,7 @@ def home_prices_to_step(dual: HomePricesDual, delay_exponent: int = 0, load_expo
     return HomePrices(
         bits=BITS - delay_exponent,
         multiplier_bits=MULTIPLIER_BITS - delay_exponent + load_exponent,
-        fix=False,
         ranges=count,
-        active=packed(np.ones(dual.prices.shape, np.bool_)),
         messages=packed(messages),
         prices=packed(prices),
         least=packed(least),

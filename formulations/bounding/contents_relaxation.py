@@ -1,13 +1,14 @@
 """A relaxation that knows what a server can hold: prices of homes, and the least content of each server.
 
-For any prices ``ν`` of homes, no assignment costs less than
+A client has two labels for each server: ``(l,1)``, processed there, and ``(l,0)``, delegated by it. For any prices
+``ν`` of labels, no assignment costs less than
 
-    label(w·dH + ν) + Σ_l min over contents S of ( (1-θ_l(S))·Σ_{m∈S} c0[m,l] - Σ_{m∈S} ν[m,l] )
+    label(w·dH + (1-s)·2·dC·f + ν) - Σ_l max over contents S of Σ_{m∈S} ( θ_l(S)·ν[m,l,1] + (1-θ_l(S))·ν[m,l,0] )
 
-with the bound ``label`` of a labelling without capacities. The linear relaxation lets a topic be half open on twice as
-many servers, and lets each client of a server delegate another share; contents do neither. The prices are found by
-PDHG: the shares of homes at a server must be a convex combination of known contents, and new contents are those that
-are best at the current prices. docs/bounds.md has more.
+with the bound ``label`` of a labelling without capacities, in which a pair of clients costs ``s·W·dS + t·W·dS``. The
+linear relaxation lets a topic be half open on twice as many servers, and lets each client of a server delegate another
+share; contents do neither. The prices are found by PDHG: the shares of labels at a server must be a convex combination
+of known contents, and new contents are those that are best at the current prices. docs/bounds.md has more.
 """
 
 from dataclasses import dataclass
@@ -20,7 +21,7 @@ from relocbench.formulations.bounding.dual_bound import BITS
 from relocbench.formulations.bounding.least_content import ThetaRanges, least_content, loads_of, theta_ranges
 from relocbench.formulations.bounding.region import Region
 from relocbench.formulations.bounding.relaxation import LEAST_COLUMN_SUM, PRIMAL_WEIGHT, Relaxation
-from relocbench.instances.kernels.compiled import compiled
+from relocbench.instances.kernels.compiled import compiled, compiled_reordered
 from relocbench.instances.kernels.ragged import FloatArray, IntArray, OffsetArray
 
 SingleArray = npt.NDArray[np.float32]
@@ -32,12 +33,19 @@ class ContentsParams:
 
     Attributes
     ----------
-    iterations
-        PDHG iterations between two searches for new contents.
+    least_iterations, most_iterations
+        PDHG iterations between two searches for new contents. Between these limits, they take about as long as the
+        searches.
+    pairs_per_node
+        The number of pairs of labels along edges that an iteration processes in the time of a node of a search.
     price_weight
         The weight of the rows that tie shares to contents; their prices move faster with a larger one.
     quick_nodes
-        The largest number of nodes in a search for new contents, for each range of ``θ``.
+        The largest number of nodes in a search for new contents, for each range of ``θ``, at first.
+    more_nodes
+        The factor by which it grows when a proof finds much better contents.
+    missed
+        What counts as much better, as a share of the best cost.
     tolerance
         How far the profit of a content may be from the largest one, as a share of the best cost.
     margin
@@ -53,9 +61,13 @@ class ContentsParams:
         The first price of compute, as a share of the price at which everything is delegated.
     """
 
-    iterations: int = 30
+    least_iterations: int = 30
+    most_iterations: int = 300
+    pairs_per_node: float = 16_000.0
     price_weight: float = 0.5
     quick_nodes: int = 1000
+    more_nodes: float = 1.5
+    missed: float = 0.005
     tolerance: float = 1e-5
     margin: float = 0.2
     coarser: float = 2.0
@@ -76,9 +88,9 @@ class HomePricesDual:
     value
         The bound.
     messages
-        For each edge, one number for each home of its first client (edges × ``L``).
+        For each edge, one number for each label of its first client (edges × ``2·L``).
     prices
-        ``ν`` (``M×L``).
+        ``ν``, first those of the labels of local processing (``M×2·L``).
     least
         For each server, a number that no content is worth less than.
     ranges
@@ -99,40 +111,42 @@ class HomePricesDual:
 
 
 class _Contents:
-    """The known contents of one server and the weights of their combination."""
+    """The known contents of one server, as shares of its labels, and the weights of their combination."""
 
     def __init__(self, clients: int) -> None:
-        self.members = np.zeros((0, clients))
-        self.cost = np.zeros(0)
+        self.shares = np.zeros((0, 2 * clients))
         self.weight = np.zeros(0)
         self.common = np.zeros((0, 0))
         self._unused = np.zeros(0, np.int64)
 
-    def add(self, members: FloatArray, cost: float) -> None:
+    def add(self, members: FloatArray, theta: float) -> None:
         """Add a content unless it is known."""
-        if len(self.cost) and (np.abs(self.members - members).max(axis=1) < 1e-9).any():
+        shares = np.concatenate([theta * members, (1 - theta) * members])
+        if len(self.shares) and (np.abs(self.shares - shares).max(axis=1) < 1e-9).any():
             return
-        common = self.members @ members
-        self.common = np.block([[self.common, common[:, None]], [common[None, :], members @ members]])
-        self.members = np.vstack([self.members, members])
-        self.cost = np.append(self.cost, cost)
+        common = self.shares @ shares
+        self.common = np.block([[self.common, common[:, None]], [common[None, :], shares @ shares]])
+        self.shares = np.vstack([self.shares, shares])
         self.weight = np.append(self.weight, 0.0 if len(self.weight) else 1.0)
         self._unused = np.append(self._unused, 0)
 
     def forget(self, most: int, patience: int) -> None:
         """Forget contents that were not used for a while, if there are many."""
         self._unused = np.where(self.weight > 1e-9, 0, self._unused + 1)
-        if len(self.cost) > most:
+        if len(self.weight) > most:
             kept = self._unused < patience
-            kept[~self.members.any(axis=1)] = True  # the empty content is always a choice
+            kept[~self.shares.any(axis=1)] = True  # the empty content is always a choice
             self.common = np.ascontiguousarray(self.common[np.ix_(kept, kept)])
-            self.members, self.cost = self.members[kept], self.cost[kept]
-            self.weight, self._unused = self.weight[kept], self._unused[kept]
+            self.shares, self.weight, self._unused = self.shares[kept], self.weight[kept], self._unused[kept]
+
+    def largest_profit(self, price: FloatArray) -> float:
+        """Return the largest profit of a known content."""
+        return float((self.shares @ price).max())
 
     def step(self, point: FloatArray, weight: float) -> FloatArray:
-        """Move the combination to the point as far as its cost is worth it (a proximal step)."""
-        _combine(self.common, self.cost, self.members @ point, self.weight, weight, 40)
-        found: FloatArray = self.weight @ self.members
+        """Move the combination as near to the point as possible."""
+        _combine(self.common, self.shares @ point, self.weight, weight, 40)
+        found: FloatArray = self.weight @ self.shares
         return found
 
 
@@ -161,33 +175,40 @@ class ContentsRelaxation:
         self.dual: HomePricesDual | None = None
         clients, servers, edges = graph.n_clients, graph.n_servers, graph.n_edges
         self._loads = loads_of(graph)
-        self._delegation_cost = np.ascontiguousarray(Region.root(graph).delegation_cost.T)
         self._ranges = tuple(theta_ranges(graph, l) for l in range(servers))
         largest_price = _largest_price(graph)
         self._compute_price = tuple(
             np.full(len(ranges.least_delegated), params.first_price * largest_price) for ranges in self._ranges
         )
         self._last_range = np.zeros(servers, np.int64)
-        self._searches = 0
+        self._searches, self._nodes, self._quick_nodes = 0, 0, params.quick_nodes
         self._tolerance = params.tolerance * best_cost
-        self._weight = PRIMAL_WEIGHT * graph.typical_cost
         degree = graph.incident_edges.sizes + params.price_weight
         self._step = 1 / (degree + LEAST_COLUMN_SUM)
-        self._shares = np.full((clients, servers), 1 / servers)
+        labels = 2 * servers
+        self._shares = np.full((clients, labels), 1 / labels)
         self._extrapolated = self._shares.copy()
-        self._pairs = np.full((edges, servers, servers), 1 / servers**2, np.float32)
-        delay = graph.server_delay
-        self._pair_cost = (
-            graph.forward[:, None, None] * delay[None] + graph.backward[:, None, None] * delay.T[None]
-        ).astype(np.float32)
-        self._to_first, self._to_second = np.zeros((edges, servers)), np.zeros((edges, servers))
-        self.prices = np.zeros((clients, servers))
+        self._pairs = np.full((edges, labels, labels), 1 / labels**2, np.float32)
+        delay = graph.server_delay.astype(np.float32)
+        sent = graph.forward.astype(np.float32)[:, None, None] * delay[None]
+        received = graph.backward.astype(np.float32)[:, None, None] * delay.T[None]
+        self._pair_cost = np.block([[sent + received, sent], [received, np.zeros_like(sent)]])
+        self._unary = np.hstack([graph.distance_cost, graph.distance_cost + graph.detour[:, None]])
+        self._to_first, self._to_second = np.zeros((edges, labels)), np.zeros((edges, labels))
+        # At first, delegation costs what it costs at least.
+        self.prices = np.hstack([np.zeros((clients, servers)), -Region.root(graph).delegation_cost])
         self._contents = [_Contents(clients) for _ in range(servers)]
-        self._combined = np.zeros((clients, servers))
+        self._combined = np.zeros((servers, 2 * clients))
+        delegated = 0.0
         for l, contents in enumerate(self._contents):
-            contents.add(*self._content_at(home, l))
-            contents.add(np.zeros(clients), 0.0)
-            self._combined[:, l] = contents.members[0]
+            members = (home == l).astype(np.float64)
+            theta = self._theta(members, l)
+            delegated += (1 - theta) * float(graph.detour @ members)
+            contents.add(members, theta)
+            contents.add(np.zeros(clients), 1.0)
+            self._combined[l] = contents.shares[0]
+        # Where much is delegated, the prices are larger, and so are the steps towards them.
+        self._weight = PRIMAL_WEIGHT * (graph.typical_cost + delegated / max(clients, 1))
 
     def warm_start(self, relaxation: Relaxation) -> None:
         """Start from the variables of a linear relaxation, whose charges for capacity become prices.
@@ -197,32 +218,46 @@ class ContentsRelaxation:
         relaxation
             A relaxation of the same graph in which all homes are labels.
         """
-        graph, variables = self.graph, relaxation.variables
-        shape = graph.n_edges, graph.n_servers
-        self._shares = relaxation.shares
+        graph, variables, servers = self.graph, relaxation.variables, self.graph.n_servers
+        shape = graph.n_edges, servers
+        self._shares[:, :servers], self._shares[:, servers:] = relaxation.shares, 0.0
         self._extrapolated = self._shares.copy()
-        self._pairs[:] = variables.z.reshape(self._pairs.shape)
-        self._to_first = variables.message_first.reshape(shape).copy()
-        self._to_second = variables.message_second.reshape(shape).copy()
-        self.prices = relaxation.beta[None, :] * graph.demand[:, None]
-        np.add.at(self.prices, graph.topic_owner, variables.share.reshape(-1, graph.n_servers))
+        self._pairs[:] = 0.0
+        self._pairs[:, :servers, :servers] = variables.z.reshape(*shape, servers)
+        charge = relaxation.beta[None, :] * graph.demand[:, None]
+        np.add.at(charge, graph.topic_owner, variables.share.reshape(-1, servers))
+        self.prices += np.tile(charge, 2)
+        # A delegated client saves at most its messages to the farthest servers.
+        farthest = graph.server_delay.max(axis=1)
+        for to, given, sent in (
+            (self._to_first, variables.message_first, graph.forward),
+            (self._to_second, variables.message_second, graph.backward),
+        ):
+            to[:, :servers] = given.reshape(shape)
+            to[:, servers:] = to[:, :servers] - sent[:, None] * farthest[None, :]
 
-    def _content_at(self, home: IntArray, l: int) -> tuple[FloatArray, float]:
-        """Return what a server holds, and what it pays for delegation."""
+    def _theta(self, members: FloatArray, l: int) -> float:
+        """Return ``θ`` of a content of a server."""
         graph = self.graph
-        members = (home == l).astype(np.float64)
         opened = np.zeros(len(graph.spool), np.bool_)
         opened[graph.topic[members[graph.topic_owner] > 0]] = True
         loads = float(graph.spool[opened].sum()), float(graph.demand @ members)
         capacities = float(graph.storage_capacity[l]), float(graph.compute_capacity[l])
-        theta = min([1.0, *(limit / load for load, limit in zip(loads, capacities, strict=True) if load > limit)])
-        return members, (1 - theta) * float(self._delegation_cost[l] @ members)
+        return min([1.0, *(limit / load for load, limit in zip(loads, capacities, strict=True) if load > limit)])
+
+    def _prices_at(self, l: int) -> FloatArray:
+        """Return the prices of the labels of a server, as the contents have their shares."""
+        return np.concatenate([self.prices[:, l], self.prices[:, self.graph.n_servers + l]])
 
     def step(self) -> None:
         """Run some iterations, then search for new contents at the current prices."""
         # With few contents the prices go astray, so the first steps are short.
+        params = self._params
         self._searches += 1
-        self._iterate(min(self._params.iterations, self._searches))
+        balanced = int(self._nodes * params.pairs_per_node / max(self._pairs.size, 1))
+        iterations = min(max(balanced, params.least_iterations), params.most_iterations)
+        self._iterate(min(iterations, 2 * self._searches))
+        self._nodes = 0
         for l, (contents, ranges) in enumerate(zip(self._contents, self._ranges, strict=True)):
             last, count = int(self._last_range[l]), len(ranges.least_delegated)
             # The best range of the last time and its neighbours, θ = 1, and one of the others in turn.
@@ -230,8 +265,9 @@ class ContentsRelaxation:
             some = [last, 0, turn, last - 1, last + 1]
             for i in dict.fromkeys(i for i in some if 0 <= i < count):
                 which = np.array([i], np.int32)
-                self._search(l, which, self._params.tolerance * self._best_cost, self._params.quick_nodes)
-            contents.forget(self._params.most_contents, self._params.patience)
+                _, nodes = self._search(l, which, params.tolerance * self._best_cost, self._quick_nodes)
+                self._nodes += nodes
+            contents.forget(params.most_contents, params.patience)
 
     def prove(self, most_nodes: int) -> float:
         """Compute the bound of the current prices, rounded as a certificate stores them.
@@ -253,12 +289,14 @@ class ContentsRelaxation:
         messages = np.floor(self._to_first * unit) / unit
         # The verifier rounds the value of every topic, and a few more numbers, by up to one unit.
         margin = self._params.margin * self._tolerance + (len(self.graph.spool) + 16) / unit
-        nodes, profits = 0, []
+        nodes, profits, known = 0, [], self._known_profit()
         for l, ranges in enumerate(self._ranges):
             every = np.arange(len(ranges.least_delegated), dtype=np.int32)
             profit, count = self._search(l, every, self._tolerance, max(1, most_nodes - nodes))
             profits.append(profit + margin)
             nodes += count
+        if sum(profits) - known > self._params.missed * self._best_cost:
+            self._quick_nodes = int(self._quick_nodes * self._params.more_nodes)
         least = np.floor(-np.array(profits) * unit) / unit
         value = self._label_bound(messages) + float(least.sum())
         if nodes > most_nodes:
@@ -277,11 +315,10 @@ class ContentsRelaxation:
         float
             A number that :meth:`prove` does not exceed.
         """
-        known = (
-            float((contents.members @ self.prices[:, l] - contents.cost).max())
-            for l, contents in enumerate(self._contents)
-        )
-        return self._label_bound(self._to_first) - sum(known)
+        return self._label_bound(self._to_first) - self._known_profit()
+
+    def _known_profit(self) -> float:
+        return sum(contents.largest_profit(self._prices_at(l)) for l, contents in enumerate(self._contents))
 
     def guidance(self) -> tuple[FloatArray, IntArray]:
         """Return what a search for homes can use.
@@ -293,28 +330,31 @@ class ContentsRelaxation:
         rounded
             The home with the largest share of each client.
         """
+        servers = self.graph.n_servers
         cost = self._label_cost(self._to_first)
-        return cost - cost.min(axis=1, keepdims=True), self._shares.argmax(axis=1).astype(np.int32)
+        cost = np.minimum(cost[:, :servers], cost[:, servers:])
+        share = self._shares[:, :servers] + self._shares[:, servers:]
+        return cost - cost.min(axis=1, keepdims=True), share.argmax(axis=1).astype(np.int32)
 
     def _label_bound(self, messages: FloatArray) -> float:
         return float(self._label_cost(messages).min(axis=1).sum())
 
     def _label_cost(self, messages: FloatArray) -> FloatArray:
         graph = self.graph
-        cost = graph.distance_cost + self.prices
+        cost = self._unary + self.prices
         _add_messages(cost, graph.first, graph.second, graph.forward, graph.backward, graph.server_delay, messages)
         return cost
 
     def _search(self, l: int, which: IntArray, tolerance: float, most_nodes: int) -> tuple[float, int]:
         """Search for the best content of a server, keep it, and return an upper bound on its profit and the nodes."""
-        contents, ranges = self._contents[l], self._ranges[l]
-        price = np.ascontiguousarray(self.prices[:, l])
-        known = float((contents.members @ price - contents.cost).max())
-        members = np.zeros(self.graph.n_clients)
+        contents, ranges, clients = self._contents[l], self._ranges[l], self.graph.n_clients
+        prices = self._prices_at(l)
+        known = contents.largest_profit(prices)
+        members = np.zeros(clients)
         _, bound, found, nodes = least_content(
             self._loads,
-            price,
-            self._delegation_cost[l],
+            prices[:clients],
+            prices[:clients] - prices[clients:],
             ranges.least_delegated,
             ranges.most_delegated,
             ranges.storage_limit,
@@ -328,18 +368,18 @@ class ContentsRelaxation:
         )
         if found >= 0:
             self._last_range[l] = found
-            contents.add(members, float(ranges.delegation_cost(found, self._delegation_cost[l]) @ members))
+            contents.add(members, self._theta(members, l))
         return bound, nodes
 
     def _iterate(self, times: int) -> None:
-        graph, weight = self.graph, self._weight
+        graph, weight, clients, servers = self.graph, self._weight, self.graph.n_clients, self.graph.n_servers
         price_step = weight * self._params.price_weight
         edges = graph.incident_edges
         for _ in range(times):
             _step_shares(
                 self._shares,
                 self._extrapolated,
-                graph.distance_cost + self.prices,
+                self._unary + self.prices,
                 edges.start,
                 edges.item,
                 graph.first,
@@ -349,7 +389,7 @@ class ContentsRelaxation:
             )
             before = self._combined.copy()
             for l, contents in enumerate(self._contents):
-                self._combined[:, l] = contents.step(before[:, l] + self.prices[:, l] / price_step, price_step)
+                self._combined[l] = contents.step(before[l] + self._prices_at(l) / price_step, price_step)
             _step_edges(
                 graph.first,
                 graph.second,
@@ -360,7 +400,8 @@ class ContentsRelaxation:
                 self._pairs,
                 weight,
             )
-            self.prices += 0.5 * price_step * (self._extrapolated - (2 * self._combined - before))
+            combined = (2 * self._combined - before).reshape(servers, 2, clients).transpose(2, 1, 0)
+            self.prices += 0.5 * price_step * (self._extrapolated - combined.reshape(clients, 2 * servers))
 
 
 def _largest_price(graph: ClientGraph) -> float:
@@ -370,11 +411,9 @@ def _largest_price(graph: ClientGraph) -> float:
 
 
 @compiled
-def _combine(
-    common: FloatArray, cost: FloatArray, target: FloatArray, share: FloatArray, weight: float, times: int
-) -> None:
-    """Minimise ``cost·share + weight/2·|combination - point|²`` over shares that sum to 1, two shares at a time."""
-    gradient = cost + weight * (common @ share - target)
+def _combine(common: FloatArray, target: FloatArray, share: FloatArray, weight: float, times: int) -> None:
+    """Minimise ``weight/2·|combination - point|²`` over shares that sum to 1, two shares at a time."""
+    gradient = weight * (common @ share - target)
     for _ in range(times):
         low, high = 0, -1
         for j in range(len(share)):
@@ -407,14 +446,14 @@ def _step_shares(
     step: FloatArray,
 ) -> None:
     """Primal step of the shares, projected onto the simplex of each client."""
-    clients, servers = shares.shape
-    point, falling = np.empty(servers), np.empty(servers)
+    clients, labels = shares.shape
+    point, falling = np.empty(labels), np.empty(labels)
     for m in range(clients):
         point[:] = unary[m]
         for g in range(incident_start[m], incident_start[m + 1]):
             e = incident[g]
             point += to_first[e] if first[e] == m else to_second[e]
-        for a in range(servers):
+        for a in range(labels):
             point[a] = shares[m, a] - step[m] * point[a]
             b = a
             while b > 0 and falling[b - 1] < point[a]:
@@ -422,17 +461,17 @@ def _step_shares(
                 b -= 1
             falling[b] = point[a]
         total, level = 0.0, 0.0
-        for a in range(servers):
+        for a in range(labels):
             total += falling[a]
             if falling[a] * (a + 1) > total - 1:
                 level = (total - 1) / (a + 1)
-        for a in range(servers):
+        for a in range(labels):
             new = max(0.0, point[a] - level)
             extrapolated[m, a] = 2 * new - shares[m, a]
             shares[m, a] = new
 
 
-@compiled
+@compiled_reordered
 def _step_edges(
     first: IntArray,
     second: IntArray,
@@ -443,25 +482,25 @@ def _step_edges(
     pairs: SingleArray,
     weight: float,
 ) -> None:
-    """Primal step of the pairs of homes, then dual step of the messages."""
-    servers = cost.shape[1]
-    column, message = np.empty(servers, np.float32), np.empty(servers, np.float32)
+    """Primal step of the pairs of labels, then dual step of the messages."""
+    labels = cost.shape[1]
+    column, message = np.empty(labels, np.float32), np.empty(labels, np.float32)
     step, zero = np.float32(0.5 / weight), np.float32(0.0)
-    row_step = weight / (1 + servers)
+    row_step = weight / (1 + labels)
     for e in range(len(first)):
-        for b in range(servers):
+        for b in range(labels):
             message[b] = to_second[e, b]
             column[b] = zero
-        for a in range(servers):
+        for a in range(labels):
             to_row, row = np.float32(to_first[e, a]), zero
-            for b in range(servers):
+            for b in range(labels):
                 old = pairs[e, a, b]
                 new = max(zero, old - step * (cost[e, a, b] - to_row - message[b]))
                 pairs[e, a, b] = new
                 row += new + new - old
                 column[b] += new + new - old
             to_first[e, a] += row_step * (extrapolated[first[e], a] - row)
-        for b in range(servers):
+        for b in range(labels):
             to_second[e, b] += row_step * (extrapolated[second[e], b] - column[b])
 
 
@@ -476,12 +515,16 @@ def _add_messages(
     messages: FloatArray,
 ) -> None:
     """Add the given messages to the first clients, and the largest ones that the pairs allow to the second clients."""
-    servers = cost.shape[1]
+    labels, servers = cost.shape[1], len(delay)
     for e in range(len(first)):
-        for a in range(servers):
+        for a in range(labels):
             cost[first[e], a] += messages[e, a]
         for b in range(servers):
-            least = np.inf
+            local, delegated = np.inf, np.inf
             for a in range(servers):
-                least = min(least, forward[e] * delay[a, b] + backward[e] * delay[b, a] - messages[e, a])
-            cost[second[e], b] += least
+                sent, received = forward[e] * delay[a, b], backward[e] * delay[b, a]
+                here, there = sent - messages[e, a], -messages[e, servers + a]
+                local = min(local, here + received, there + received)
+                delegated = min(delegated, here, there)
+            cost[second[e], b] += local
+            cost[second[e], servers + b] += delegated

@@ -54,24 +54,6 @@ class ThetaRanges:
     storage_limit: FloatArray
     compute_limit: FloatArray
 
-    def delegation_cost(self, which: int, cost: FloatArray) -> FloatArray:
-        """Return what each client pays at least for delegation in a range.
-
-        Parameters
-        ----------
-        which
-            The range.
-        cost
-            The cost of delegating all of each client, which may be negative.
-
-        Returns
-        -------
-        FloatArray
-            The least costs.
-        """
-        least: FloatArray = np.minimum(self.least_delegated[which] * cost, self.most_delegated[which] * cost)
-        return least
-
 
 def theta_ranges(graph: ClientGraph, server: int) -> ThetaRanges:
     """Divide the possible values of ``θ`` of a server into ranges, which are short near 1.

@@ -113,7 +113,6 @@ def price_columns(
     limit: float,
     most: int,
     most_nodes: int,
-    any_will_do: bool = False,
 ) -> PricingResult:
     """Find the client sets of least value.
 
@@ -129,8 +128,6 @@ def price_columns(
         The largest number of sets to return.
     most_nodes
         The search stops after this number of nodes.
-    any_will_do
-        Stop as soon as ``most`` sets are found, even if better ones may exist.
 
     Returns
     -------
@@ -143,7 +140,7 @@ def price_columns(
     client_sets = np.zeros((most, len(problem.fixed)), np.bool_)
     values = np.zeros(most)
     count, bound, complete, nodes = _search(
-        problem, required, order.astype(np.int64), ends, limit, most_nodes, any_will_do, client_sets, values
+        problem, required, order.astype(np.int64), ends, limit, most_nodes, client_sets, values
     )
     least = (values[0] if count else limit) if complete else min(bound, limit)
     return PricingResult(client_sets[:count], values[:count], float(least), bool(complete), int(nodes))
@@ -220,7 +217,6 @@ def _search(
     ends: FloatArray,
     limit: float,
     most_nodes: int,
-    any_will_do: bool,
     client_sets: BoolArray,
     values: FloatArray,
 ) -> tuple[int, float, bool, int]:
@@ -244,7 +240,7 @@ def _search(
         interval = _interval(p, ends, number)
         _start(p, tree, required, interval)
         if tree.totals[0, _STORAGE] <= interval.storage_limit and tree.totals[0, _COMPUTE] <= interval.compute_limit:
-            nodes, complete = _search_interval(p, tree, interval, columns, nodes, most_nodes, any_will_do)
+            nodes, complete = _search_interval(p, tree, interval, columns, nodes, most_nodes)
         if not complete:
             break
     return columns.found[0], bounds.min(), complete, nodes
@@ -260,7 +256,6 @@ def _search_interval(
     columns: _Columns,
     nodes: int,
     most_nodes: int,
-    any_will_do: bool,
 ) -> tuple[int, bool]:
     """Search one interval depth first; return the number of nodes so far and whether the search may go on."""
     depth = 0
@@ -275,8 +270,6 @@ def _search_interval(
                 value = tree.totals[depth, _FIXED] + theta * tree.totals[depth, _LOCAL]
                 if _contains(interval, theta) and value < columns.cutoff[0]:
                     _record_column(columns, tree, value)
-                    if any_will_do and columns.found[0] == len(columns.values):
-                        return nodes, False
             # Including more clients never raises θ, so the sets below this node have a θ from the low end to this one.
             top = min(interval.high, max(theta, interval.low))
             if depth == len(tree.order) or _bound(p, tree, depth, interval, top) >= columns.cutoff[0]:

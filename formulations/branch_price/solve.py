@@ -12,7 +12,8 @@ import numpy.typing as npt
 
 from relocbench.formulations.branch_price.master import Master, MasterSolution
 from relocbench.formulations.branch_price.pricing import BoolArray, PricingProblem, PricingResult, price_columns
-from relocbench.formulations.incumbent import Incumbent, OutOfTimeError, slack
+from relocbench.formulations.branch_price.tree import Node, Tree
+from relocbench.formulations.incumbent import Incumbent, OutOfTimeError
 from relocbench.formulations.local_search import descend
 from relocbench.formulations.scaling import ScaledModel
 from relocbench.formulations.solvers.availability import require
@@ -35,8 +36,6 @@ class BranchPriceParams:
         stabilisation.
     most_nodes
         Upper limit on the nodes of a pricing search; a time limit always ends the search before.
-    fixing_nodes
-        The node limit of a pricing search for reduced-cost fixing, where a search that is cut short costs little.
     nodes_per_second
         Assumed speed of a pricing search until it has been measured.
     spare_nodes
@@ -47,17 +46,20 @@ class BranchPriceParams:
         HiGHS solves the master problem to this relative tolerance; a reduced cost closer to 0 counts as 0.
     bound_rounding
         The bound is lowered by this share of its terms, because they are rounded sums.
+    closed
+        A node is closed when its bound is within this share of the cost of the incumbent. The rest of the tolerance of
+        10⁻⁶ is for the rounding of a certificate.
     """
 
     columns_per_server: int = 15
     close: float = 0.005
     most_nodes: int = 10**15
-    fixing_nodes: int = 200_000
     nodes_per_second: float = 1e7
     spare_nodes: int = 1000
     roundings: int = 10
     dual_tolerance: float = 1e-7
     bound_rounding: float = 1e-9
+    closed: float = 7e-7
 
 
 PARAMS = BranchPriceParams()
@@ -94,13 +96,38 @@ def solve(
     Solution
         The best homes and the lower bound.
     """
-    require("method branch-price", "highspy")
     incumbent = Incumbent(instance, start, on_progress)
+    finished, _, facts = grow_tree(incumbent, seed, time_limit, log)
+    return incumbent.solution(finished, facts)
+
+
+def grow_tree(
+    incumbent: Incumbent, seed: int, time_limit: float, log: bool = False
+) -> tuple[bool, Tree | None, dict[str, float]]:
+    """Improve an incumbent and its bound, and return the tree that proves the bound.
+
+    Parameters
+    ----------
+    incumbent
+        The homes to start from.
+    seed, time_limit, log
+        As for :func:`solve`.
+
+    Returns
+    -------
+    finished
+        Whether the search is complete.
+    tree
+        The tree; None if the homes cost 0.
+    facts
+        The size of the master problem and of the search.
+    """
+    require("method branch-price", "highspy")
     rng = np.random.default_rng(seed)
     facts: dict[str, float] = {}
-    finished = False
+    finished, tree = False, None
     for scaled in incumbent.scaled_models():
-        search = _Search(instance, incumbent, scaled, rng, incumbent.begin + time_limit, log)
+        search = _Search(incumbent.instance, incumbent, scaled, rng, incumbent.begin + time_limit, log)
         search.run()
         variables, constraints = search.master.size
         facts |= {
@@ -111,19 +138,11 @@ def solve(
         }
         if np.isfinite(search.root_bound):
             facts["root_bound"] = scaled.to_cost(search.root_bound)
+        tree = Tree(search.root, scaled.unit, incumbent.cost)
         finished = search.finished
         if not finished:
             break
-    return incumbent.solution(finished, facts)
-
-
-@dataclass(eq=False)
-class _Node:
-    """A node of the branch-and-bound tree: the assignments with the allowed homes (``M×L``), and their bound."""
-
-    bound: float
-    allowed: BoolArray
-    start: MasterSolution  # the dual variables with the best bound of the parent node
+    return finished, tree, facts
 
 
 class _Search:
@@ -143,16 +162,19 @@ class _Search:
         self.scaled = scaled
         self.model = model = scaled.linear
         self.master = Master(model)
+        everywhere = np.ones((model.n_clients, model.n_servers), np.bool_)
+        self.root = Node(everywhere, model.least_distance_cost, self._distance_duals(), np.zeros(model.n_servers))
         self.nodes = 0
         self.pricing_nodes = 0
         self.root_bound = -np.inf
         self.finished = False
         self._nodes_per_second = PARAMS.nodes_per_second
-        # The stability centre of the current node: the dual variables with the best bound, that bound, and the least
-        # value of each server's pricing problem.
+        # The stability centre of the current node: the dual variables with the best bound, that bound, the least value
+        # of each server's pricing problem, and the nodes of these pricing searches.
         self._centre = self._first_duals()
         self._centre_bound = -np.inf
         self._centre_least: FloatArray = np.empty(0)
+        self._centre_nodes = 0
 
     @property
     def _cost(self) -> float:
@@ -162,9 +184,8 @@ class _Search:
     def run(self) -> None:
         """Explore nodes until none is open or the time limit is reached."""
         model = self.model
-        everywhere = np.ones((model.n_clients, model.n_servers), np.bool_)
         self.incumbent.offer(descend(self.instance, self.incumbent.home))
-        open_nodes = [_Node(model.least_distance_cost, everywhere, self._first_duals())]
+        open_nodes = [self.root]
         for single_client in np.eye(model.n_clients, dtype=np.bool_):
             for l in range(model.n_servers):
                 self.master.add(l, single_client)
@@ -172,7 +193,7 @@ class _Search:
             while open_nodes:
                 node = min(open_nodes, key=lambda each: each.bound)
                 self.incumbent.raise_model_bound_of_better(node.bound)
-                if self.incumbent.closes(self.scaled.to_cost(node.bound)):
+                if self._closes(node.bound):
                     break  # no other open node has a smaller bound
                 children = self._explore(node)
                 open_nodes.remove(node)  # only now: if the time limit ends the exploration, the node stays open
@@ -184,12 +205,16 @@ class _Search:
         self.finished = True
         self.incumbent.raise_bound(self.incumbent.cost)
 
-    def _explore(self, node: _Node) -> list[_Node]:
+    def _closes(self, bound: float) -> bool:
+        """Return whether a bound, in units of the scaled model, closes a node."""
+        return self.incumbent.cost == 0 or bound >= self._cost * (1 - PARAMS.closed)
+
+    def _explore(self, node: Node) -> tuple[Node, ...]:
         """Generate columns until the node is fathomed or its bound is final; return its children."""
         self.nodes += 1
-        allowed = node.allowed.copy()
+        allowed = node.allowed
         is_root = self.nodes == 1
-        self._centre, self._centre_bound = node.start, -np.inf
+        self._centre, self._centre_bound = self._first_duals() if is_root else node.duals, -np.inf
         while True:
             self._add_columns_of_incumbent(allowed)
             solution = self.master.solve(allowed, self._time_left())
@@ -198,7 +223,8 @@ class _Search:
             self._round(solution, allowed)
             bound, new_columns = self._generate_columns(solution, allowed)
             if bound > node.bound:
-                node.bound = bound
+                node.bound, node.duals, node.least = bound, self._centre, self._centre_least
+                node.pricing_nodes = self._centre_nodes
                 if is_root:
                     self.root_bound = bound
                     self.incumbent.raise_model_bound_of_better(bound)
@@ -210,10 +236,10 @@ class _Search:
                     f"pricing nodes {self.pricing_nodes:.3g}  allowed homes {int(allowed.sum())}",
                     flush=True,
                 )
-            if self.incumbent.closes(self.scaled.to_cost(node.bound)):
-                return []
-            if not new_columns and not self._forbid_homes(allowed):
-                return self._branch(node, solution, allowed)
+            if self._closes(node.bound):
+                return ()
+            if not new_columns:
+                return self._branch(node, solution)
 
     def _generate_columns(self, solution: MasterSolution, allowed: BoolArray) -> tuple[float, int]:
         """Solve the pricing problem of every server; return the best bound and the number of new columns.
@@ -226,7 +252,7 @@ class _Search:
         new_columns = 0
         close = solution.value - self._centre_bound < PARAMS.close * abs(solution.value)
         for duals in (solution,) if close else (solution.midpoint(self._centre), solution):
-            least = np.empty(self.model.n_servers)
+            least, begin = np.empty(self.model.n_servers), self.pricing_nodes
             for l in range(self.model.n_servers):
                 required, forbidden = _fixed_clients(allowed, l)
                 limit = float(solution.server_dual[l]) if duals is solution else np.inf
@@ -242,6 +268,7 @@ class _Search:
                 bound = value
             if value > self._centre_bound:
                 self._centre, self._centre_bound, self._centre_least = duals, value, least
+                self._centre_nodes = self.pricing_nodes - begin
             if new_columns:
                 break
         return bound, new_columns
@@ -258,51 +285,23 @@ class _Search:
         self.pricing_nodes += found.nodes
         return found
 
-    def _forbid_homes(self, allowed: BoolArray) -> bool:
-        """Reduced-cost fixing: forbid homes that no improving assignment can use; return whether any was forbidden.
-
-        An assignment costs at least the bound, plus the value of each server's client set above the least value of its
-        pricing problem.
-        """
-        duals, least = self._centre, self._centre_least
-        gap = self._cost - slack(self._cost) - self._centre_bound
-        forbidden_homes = 0
-        for l in range(self.model.n_servers):
-            problem = self.master.pricing_problem(duals, allowed, l)
-            required, forbidden = _fixed_clients(allowed, l)
-            for m in np.flatnonzero(~required & ~forbidden):
-                with_client = required.copy()
-                with_client[m] = True
-                found = price_columns(
-                    problem,
-                    with_client,
-                    forbidden,
-                    limit=float(least[l]) + gap,
-                    most=1,
-                    most_nodes=PARAMS.fixing_nodes,
-                    any_will_do=True,
-                )
-                self.pricing_nodes += found.nodes
-                self._time_left()
-                if found.complete and not len(found.values) and allowed[m].sum() > 1:
-                    allowed[m, l] = False
-                    forbidden_homes += 1
-        return forbidden_homes > 0
-
-    def _branch(self, node: _Node, solution: MasterSolution, allowed: BoolArray) -> list[_Node]:
+    def _branch(self, node: Node, solution: MasterSolution) -> tuple[Node, ...]:
         """Branch on the home of the client whose shares are most fractional."""
-        has_choice = allowed.sum(axis=1) > 1
+        has_choice = node.allowed.sum(axis=1) > 1
         if not has_choice.any():
-            self.incumbent.offer(allowed.argmax(axis=1))
-            return []
+            self.incumbent.offer(node.allowed.argmax(axis=1))
+            return ()
         fractionality = (1 - (solution.shares**2).sum(axis=1)) * (1 + self.model.demand)
         client = int(np.where(has_choice, fractionality, -1).argmax())
-        server = int(np.where(allowed[client], solution.shares[client], -1).argmax())
-        there, elsewhere = allowed.copy(), allowed.copy()
-        there[client] = False
-        there[client, server] = True
-        elsewhere[client, server] = False
-        return [_Node(node.bound, each, self._centre) for each in (there, elsewhere)]
+        server = int(np.where(node.allowed[client], solution.shares[client], -1).argmax())
+        return node.split(client, server)
+
+    def _distance_duals(self) -> MasterSolution:
+        """Return the dual variables that prove the least distance cost: with them no content has a value below 0."""
+        model = self.model
+        least = (model.weight[:, None] * model.client_delay).min(axis=1)
+        receiver_dual = np.zeros((len(model.sender), model.n_servers))
+        return MasterSolution(0.0, np.empty(0), least, np.empty(0), receiver_dual, np.empty(0))
 
     def _first_duals(self) -> MasterSolution:
         """Return initial dual variables: each client's part of the incumbent's cost."""

@@ -69,6 +69,42 @@ class Size:
         block = max(self.servers**2, 1 << 15) * (64 + 4 * number)
         return homes * (240 + 5 * number) + entries * (64 + 2 * number) + block
 
+    def contents_bytes(self, pairs: int) -> int:
+        """Return an upper bound on the memory that the prices of a contents step need.
+
+        Parameters
+        ----------
+        pairs
+            The number of pairs of clients of which the first sends to the second.
+
+        Returns
+        -------
+        int
+            The number of bytes.
+        """
+        return 80 * (pairs + self.clients) * self.servers
+
+    def home_prices_bytes(self, edges: int, ranges: int) -> int:
+        """Return an upper bound on the memory that a step with prices of homes needs, without its searches.
+
+        Parameters
+        ----------
+        edges
+            The number of pairs of clients that exchange messages.
+        ranges
+            The number of ends of ranges of ``θ`` for each server.
+
+        Returns
+        -------
+        int
+            The number of bytes.
+        """
+        # The largest block of edges, see home_prices_bound.ENTRIES.
+        block = 64 * max(4 * self.servers**2, 1 << 16)
+        return (
+            80 * (edges + self.clients) * self.servers + 40 * (ranges + 2) * (self.servers + 6 * self.clients) + block
+        )
+
 
 class Budget:
     """The limits of one verification, and what it has used so far.

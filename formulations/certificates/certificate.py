@@ -38,13 +38,14 @@ MOST_STEPS = 100_000
 
 # A split by θ is at a multiple of 1/SHARE_UNITS.
 SHARE_UNITS = 1024
-# The fields of a dual step that are packed arrays, and all fields of a dual step.
-_ARRAYS = ("active", "messages", "shares")
-_HOME_PRICES_ARRAYS = ("active", "messages", "prices", "least", "ends", "beta")
+# The kinds of steps; the last two are only in the format for them.
+_KINDS = ("dual", "split-client", "split-topic", "split-share", "contents", "home-prices")
 _CAPS = ("delay_cap", "cloud_cap")
-# The kinds of steps. The first format has only the first four.
-_KINDS = ("dual", "split-client", "split-topic", "split-share", "home-prices")
-_HOME_PRICES = ("step", "bits", "multiplier_bits", "fix", "ranges", *_HOME_PRICES_ARRAYS)
+# The fields of each step that are packed arrays, and all fields of a dual step and of prices of homes.
+_ARRAYS = ("active", "messages", "shares")
+_CONTENTS_ARRAYS = ("client_prices", "pair_prices", "least")
+_HOME_PRICES_ARRAYS = ("messages", "prices", "least", "ends", "beta")
+_HOME_PRICES = ("step", "bits", "multiplier_bits", "ranges", *_HOME_PRICES_ARRAYS)
 _DUAL = ("step", "bits", "multiplier_bits", "fix", "alpha", "beta", "hard", *_ARRAYS)
 
 
@@ -137,21 +138,45 @@ class SplitShare:
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
+class Contents:
+    """A contents step: prices at which the least values of the servers' contents prove a lower bound for a region.
+
+    Attributes
+    ----------
+    bits
+        All numbers are in units of ``2^-bits``.
+    client_prices
+        ``π``: one number for each client.
+    pair_prices
+        ``h``: one number from 0 on for each pair of clients of which the first sends to the second, in lexicographic
+        order, and each server, ascending.
+    least
+        One number for each server, which no content of it may be below.
+    """
+
+    bits: int
+    client_prices: Integers
+    pair_prices: Integers
+    least: Integers
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
 class HomePrices:
     """Prices of homes, which prove a lower bound for a region together with the least contents of the servers.
+
+    A client has two labels for each server: processed there, and delegated by it. The arrays with ``2·L`` columns have
+    the labels of local processing first.
 
     Attributes
     ----------
     bits, multiplier_bits
         Messages, prices and ``least`` are in units of ``2^-bits``, ``beta`` in units of ``2^-multiplier_bits``.
-    fix
-        Whether homes are forbidden by their reduced cost afterwards.
     ranges
         The number of ends of ranges of ``θ`` for each server.
-    active, messages
-        As in :class:`Dual`.
+    messages
+        For each edge, one number for each label of its first client (edges × ``2·L``).
     prices
-        What a client pays for each home, and the content of the server earns (``M×L``).
+        What a client pays for each label, and the content of the server earns (``M×2·L``).
     least
         One number for each server, which no content of it may be below.
     ends
@@ -164,9 +189,7 @@ class HomePrices:
 
     bits: int
     multiplier_bits: int
-    fix: bool
     ranges: int
-    active: Integers
     messages: Integers
     prices: Integers
     least: Integers
@@ -175,7 +198,7 @@ class HomePrices:
 
 
 Split = SplitClient | SplitTopic | SplitShare
-Step = Dual | HomePrices | Split
+Step = Dual | Contents | HomePrices | Split
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -301,7 +324,9 @@ def write_certificate(certificate: Certificate, path: str | Path) -> None:
     """
     check_certificate_path(path)
     head = {
-        "format": CONTENTS_FORMAT if any(isinstance(step, HomePrices) for step in certificate.proof) else FORMAT,
+        "format": CONTENTS_FORMAT
+        if any(isinstance(step, Contents | HomePrices) for step in certificate.proof)
+        else FORMAT,
         "instance": certificate.instance,
         "home": np.asarray(certificate.home).tolist(),
         "claim": certificate.claim,
@@ -338,7 +363,7 @@ def read_certificate(path: str | Path) -> Certificate:
     try:
         check_certificate_path(path)
         fields = read_object(path, (FORMAT, CONTENTS_FORMAT), KNOWN)
-        kinds = _KINDS if fields.text("format") == CONTENTS_FORMAT else _KINDS[:4]
+        kinds = _KINDS if fields.text("format") == CONTENTS_FORMAT else _KINDS[:-2]
         steps = fields.entries("proof")
         if len(steps) > MOST_STEPS:
             raise InputError("proof", f"expected at most {MOST_STEPS} steps, got {len(steps)}")
@@ -366,8 +391,11 @@ def _step_to_json(step: Step) -> dict[str, Any]:
         return {"step": "split-topic", "topic": step.topic, "server": step.server, "first": step.first}
     if isinstance(step, SplitShare):
         return {"step": "split-share", "server": step.server, "share": step.share, "first": step.first}
+    if isinstance(step, Contents):
+        head = {"step": "contents", "bits": step.bits}
+        return head | {name: to_json(getattr(step, name)) for name in _CONTENTS_ARRAYS}
     if isinstance(step, HomePrices):
-        head = {"step": "home-prices"} | {name: getattr(step, name) for name in _HOME_PRICES[1:5]}
+        head = {"step": "home-prices"} | {name: getattr(step, name) for name in _HOME_PRICES[1:4]}
         return head | {name: to_json(getattr(step, name)) for name in _HOME_PRICES_ARRAYS}
     content: dict[str, Any] = {"step": "dual"}
     content |= {name: getattr(step, name) for name in ("bits", "multiplier_bits", "fix")}
@@ -380,13 +408,16 @@ def _step_from_json(value: object, label: str, kinds: tuple[str, ...]) -> Step:
     if isinstance(value, dict) and kind not in kinds:
         expected = f"{', '.join(kinds[:-1])} or {kinds[-1]}"
         raise InputError(f"{label}.step", f"expected {expected}, got {shown(kind)}")
+    if kind == "contents":
+        fields = Fields(value, label, ("step", "bits", *_CONTENTS_ARRAYS))
+        arrays = {name: from_json(fields.value(name), fields.label(name)) for name in _CONTENTS_ARRAYS}
+        return Contents(bits=_bits(fields, "bits"), **arrays)
     if kind == "home-prices":
         fields = Fields(value, label, _HOME_PRICES)
         arrays = {name: from_json(fields.value(name), fields.label(name)) for name in _HOME_PRICES_ARRAYS}
         return HomePrices(
             bits=_bits(fields, "bits"),
             multiplier_bits=_bits(fields, "multiplier_bits"),
-            fix=_flag(fields, "fix"),
             ranges=fields.integer("ranges"),
             **arrays,
         )
@@ -401,7 +432,9 @@ def _step_from_json(value: object, label: str, kinds: tuple[str, ...]) -> Step:
         fields = Fields(value, label, ("step", "server", "share", "first"))
         return SplitShare(fields.integer("server"), fields.integer("share"), fields.integer("first"))
     fields = Fields(value, label, _DUAL)
-    fix = _flag(fields, "fix")
+    fix = fields.value("fix")
+    if not isinstance(fix, bool):
+        raise InputError(fields.label("fix"), f"expected true or false, got {shown(fix)}")
     return Dual(
         bits=_bits(fields, "bits"),
         multiplier_bits=_bits(fields, "multiplier_bits"),
@@ -411,13 +444,6 @@ def _step_from_json(value: object, label: str, kinds: tuple[str, ...]) -> Step:
         hard=tuple(fields.integers("hard").tolist()),
         **{name: from_json(fields.value(name), fields.label(name)) for name in _ARRAYS},
     )
-
-
-def _flag(fields: Fields, name: str) -> bool:
-    value = fields.value(name)
-    if not isinstance(value, bool):
-        raise InputError(fields.label(name), f"expected true or false, got {shown(value)}")
-    return value
 
 
 def check_bits(bits: int, label: str) -> None:

@@ -130,15 +130,10 @@ class DualBound:
         detour = math.ceil(problem.detour * int(problem.publications.max()) * Fraction(2) ** bits)
         spread = problem.degree * power(problem.sent.bits + problem.between.bits)
         unary = power(problem.weight.bits + problem.distance.bits) + 2 * price + detour + spread
-        unary += self._largest_charge()
         most_bits = (2 * (unary + (problem.degree + 4) * (3 * pair + given))).bit_length()
         room = SAFE_BITS - most_bits
         finer = min(FINER_BITS, room) if room >= 0 else FINER_BITS
         return bits + finer, most_bits + finer
-
-    def _largest_charge(self) -> int:
-        """Return the largest charge that a kind of step gives directly, in units of ``2^-bits`` of the dual."""
-        return 0
 
     def _priced(self, load: Any, unit: int, upwards: bool = False) -> Any:
         """Convert products of multiplier and load (Python integers) to units of ``2^-unit``, rounded."""

@@ -1,14 +1,20 @@
 """The lower bound that prices of homes prove for a region, in integers; docs/certificates.md shows that it is one."""
 
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 
-from relocbench.formulations.certificates.certificate import Dual, HomePrices
-from relocbench.formulations.certificates.exact_bound import DualBound
-from relocbench.formulations.certificates.integer_problem import IntegerArray, IntegerProblem
-from relocbench.formulations.certificates.packed_arrays import Int64Array, Packed, unpacked
-from relocbench.formulations.certificates.region import Region, propagated, restricted
+from relocbench.formulations.certificates.certificate import HomePrices, check_bits
+from relocbench.formulations.certificates.integer_problem import (
+    IntegerProblem,
+    Rounded,
+    capped_product,
+    floor_shift,
+    integer_array,
+)
+from relocbench.formulations.certificates.packed_arrays import Int64Array, unpacked
+from relocbench.formulations.certificates.region import Region
 from relocbench.formulations.certificates.topic_search import PROFIT_BITS, ServerRanges, TopicSearch
 from relocbench.instances.errors import InputError, shown
 
@@ -19,9 +25,16 @@ MOST_ENDS = 256
 # The compute load has several prices in turn: these tenths of the given one, and 0. The best price of a node is mostly
 # below that of the root.
 PRICE_TENTHS = (4, 6, 2)
+# The bound is computed in a unit that is finer than that of the step by this many bits, so that rounding costs little.
+FINER_BITS = 12
+# Prices, messages and costs are at most 2^PROFIT_BITS units of the step. In the finer unit, the sums for a client with
+# this number of edges fit into 63 bits.
+MOST_EDGES = 1 << 9
+# Edges are processed in blocks of about this number of pairs of labels.
+ENTRIES = 1 << 16
 
 
-class HomePricesBound(DualBound):
+class HomePricesBound:
     """The lower bound that prices of homes prove for a region.
 
     Parameters
@@ -31,53 +44,80 @@ class HomePricesBound(DualBound):
 
     Attributes
     ----------
-    total
-        No assignment of the region costs less than this, in units of ``2^-unit``, if :meth:`check` passes.
+    value
+        No assignment of the region costs less than this if :meth:`check` passes.
     """
 
     def __init__(self, problem: IntegerProblem, region: Region, step: HomePrices) -> None:
-        servers = problem.n_servers
+        self._problem, self._region, self._bits = problem, region, step.bits
+        servers, edges = problem.n_servers, len(problem.first)
+        for name, bits in (("bits", step.bits), ("multiplier_bits", step.multiplier_bits)):
+            check_bits(bits, name)
+        self._price_bits = step.multiplier_bits + problem.load_bits
         if not 0 <= step.ranges <= MOST_ENDS:
             raise InputError("ranges", f"expected a number from 0 to {MOST_ENDS}, got {shown(step.ranges)}")
-        problem.budget.check_memory(
-            problem.size.problem_bytes
-            + problem.region_memory
-            + problem.size.dual_bytes(0)
-            + 40 * servers * (problem.n_clients + 2 * MOST_ENDS)
-        )
-        self._prices = unpacked(step.prices, (problem.n_clients, servers), "prices")
-        self._bottom = unpacked(step.least, (servers,), "least")
+        if problem.degree > MOST_EDGES:
+            expected = f"expected at most {MOST_EDGES} clients that exchange messages with a client"
+            raise InputError("", f"{expected}, got {problem.degree}; such instances need a dual")
+        self._memory = problem.size.problem_bytes + problem.region_memory
+        self._memory += problem.size.home_prices_bytes(edges, step.ranges)
+        problem.budget.check_memory(self._memory)
+        self._messages = _read(step.messages, (edges, 2 * servers), "messages")
+        self._prices = _read(step.prices, (problem.n_clients, 2 * servers), "prices")
+        self._least = _read(step.least, (servers,), "least")
         self._range_ends = unpacked(step.ends, (servers, step.ranges), "ends")
         self._load_price = unpacked(step.beta, (servers, step.ranges + 2), "beta")
-        _check_size(self._prices, "prices")
-        _check_size(self._bottom, "least")
         if (self._load_price < 0).any():
             raise InputError("beta", "expected numbers from 0")
         if ((self._range_ends < 0) | (self._range_ends > 1 << END_BITS)).any() or (
             np.diff(self._range_ends, axis=1) > 0
         ).any():
             raise InputError("ends", f"expected numbers from 2^{END_BITS} down to 0 for each server")
-        nothing = (0,) * servers
-        dual = Dual(
-            bits=step.bits,
-            multiplier_bits=step.multiplier_bits,
-            fix=step.fix,
-            alpha=nothing,
-            beta=nothing,
-            hard=nothing,
-            active=step.active,
-            messages=step.messages,
-            shares=Packed(0, b""),
-        )
-        super().__init__(problem, region, dual)
+        total = self._labelling() + (sum(self._least.tolist()) << FINER_BITS)
+        self.value = total * Fraction(2) ** -(step.bits + FINER_BITS)
 
-    def _largest_charge(self) -> int:
-        return int(np.abs(self._prices).max(initial=0))
+    def _labelling(self) -> int:
+        """Return the sum of the least label costs of the clients, in the finer unit."""
+        problem = self._problem
+        unit, most = self._bits + FINER_BITS, 1 << (PROFIT_BITS + FINER_BITS)
+        distance = capped_product(problem.weight[:, None], problem.distance, unit, most)
+        detour = problem.detour * Fraction(2) ** unit
+        delegated = np.array([min(int(detour * f), most) for f in problem.publications.tolist()], np.int64)
+        cost = np.hstack([distance, distance + delegated[:, None]]) + (self._prices << FINER_BITS)
+        allowed = np.tile(self._region.allowed, 2)
+        infinite = np.iinfo(np.int64).max
+        forward, backward = self._edge_weights()
+        servers = problem.n_servers
+        size = max(1, ENTRIES // (4 * servers**2))
+        for begin in range(0, len(problem.first), size):
+            problem.budget.check_time()
+            edges = slice(begin, begin + size)
+            first, second = problem.first[edges], problem.second[edges]
+            given = self._messages[edges] << FINER_BITS
+            sent = capped_product(forward[edges], problem.between[None], unit, most)
+            received = capped_product(backward[edges], problem.between[None], unit, most).transpose(0, 2, 1)
+            pair = np.zeros((len(first), 2, servers, 2, servers), np.int64)
+            pair[:, 0] += sent[:, :, None, :]
+            pair[:, :, :, 0] += received[:, None]
+            rest = pair.reshape(len(first), 2 * servers, 2 * servers) - given[:, :, None]
+            to_second = np.where(allowed[first][:, :, None], rest, infinite).min(axis=1)
+            np.add.at(cost, first, given)
+            np.add.at(cost, second, to_second)
+        return sum(np.where(allowed, cost, infinite).min(axis=1).tolist())
 
-    def _charges(self) -> tuple[IntegerArray, int]:
-        """Return the prices, and the sum of what each server's contents are at least worth."""
-        finer = self.unit - self._dual.bits
-        return self._prices.astype(object) << finer, sum(self._bottom.tolist()) << finer
+    def _edge_weights(self) -> tuple[Rounded, Rounded]:
+        """Return ``W[i,j]`` and ``W[j,i]`` of each edge ``i < j``, rounded down, as columns."""
+        problem = self._problem
+        low, high = np.minimum(problem.sender, problem.receiver), np.maximum(problem.sender, problem.receiver)
+        clients = problem.n_clients
+        edge = np.searchsorted(problem.first * clients + problem.second, low * clients + high)
+        weights = []
+        for sends in (problem.sender < problem.receiver, problem.sender > problem.receiver):
+            mantissa, exponent = np.zeros((2, len(problem.first), 1, 1), np.int64)
+            mantissa[edge[sends], 0, 0] = problem.sent_least.mantissa[sends]
+            exponent[edge[sends], 0, 0] = problem.sent_least.exponent[sends]
+            weights.append(Rounded(mantissa, exponent))
+        return weights[0], weights[1]
 
     def check(self) -> int:
         """Check that no content of a server is worth less than its limit.
@@ -93,32 +133,32 @@ class HomePricesBound(DualBound):
             If a content may be worth less, or it cannot be found out within the budget.
         """
         nodes = 0
-        memory = self._problem.size.problem_bytes + self._problem.region_memory + 400 * self._prices.size
         for l in range(self._problem.n_servers):
-            search = TopicSearch(self._server(l), self._problem.budget, memory)
-            if search.profit_above(-int(self._bottom[l])):
+            search = TopicSearch(self._server(l), self._problem.budget, self._memory)
+            if search.profit_above(-int(self._least[l])):
                 raise InputError(f"least[{l}]", "expected at most the value of every content, but one may be less")
             nodes += search.nodes
         return nodes
 
     def _server(self, l: int) -> ServerRanges:
-        """Return the problem of a server: its contents earn the prices and pay for delegation."""
-        problem, bits = self._problem, self._dual.bits
-        remote = self._delegation_cost(l)
+        """Return the problem of a server: its contents earn the prices of the labels."""
+        problem = self._problem
         one = 1 << END_BITS
         ends = [one]
         if sum(problem.spool) > problem.storage_capacity[l] or sum(problem.demand) > problem.compute_capacity[l]:
             ends += [*self._range_ends[l].tolist(), 0]
+        local = self._prices[:, l]
+        # The difference has at most PROFIT_BITS + 1 bits, its product with a share at most 62.
+        lost = local - self._prices[:, problem.n_servers + l]
         allowed = self._region.allowed[:, l]
         profits, storage, compute = [], [], []
         for low, high in zip(ends, [one, *ends[:-1]], strict=True):
-            # The cost of delegation is linear in θ, so it is least at an end of the range.
-            costs = [((one - end) * remote) >> (END_BITS + self.unit - bits) for end in (low, high)]
-            profit = self._prices[:, l].astype(object) - np.minimum(*costs)
-            profits.append(np.where(allowed, np.maximum(profit, 0), 0))
+            # What delegation costs is linear in θ, so it is least at an end of the range.
+            costs = [((one - end) * lost) >> END_BITS for end in (low, high)]
+            profits.append(np.where(allowed, np.maximum(local - np.minimum(*costs), 0), 0))
             storage.append(_limit(problem.storage_capacity[l], low, sum(problem.spool)))
             compute.append(_limit(problem.compute_capacity[l], low, sum(problem.demand)))
-        profit = _int64(np.array(profits), "prices")
+        profit = np.array(profits)
         payment, refund = self._payments(l, profit, compute)
         return ServerRanges(
             profit,
@@ -139,41 +179,18 @@ class HomePricesBound(DualBound):
         for which, tenths in enumerate(PRICE_TENTHS):
             for k, most in enumerate(limit):
                 beta = int(self._load_price[l, k]) * tenths // 10
-                total = self._priced(beta * most, self._dual.bits, upwards=True)
+                # Rounded up.
+                total = -self._priced(integer_array([-beta * most]))[0]
                 # A limit that costs more than all profits is of no use.
                 if total < int(profit[k].sum()):
-                    paid = self._priced(beta * self._problem.demand, self._dual.bits)
+                    paid = self._priced(beta * self._problem.demand)
                     payment[which, k] = np.minimum(paid, profit[k].astype(object)).astype(np.int64)
                     refund[which, k] = total
         return payment, refund
 
-
-def apply_home_prices(
-    problem: IntegerProblem, region: Region, step: HomePrices, claim: Fraction
-) -> tuple[Fraction, Region | None]:
-    """Apply a step with prices of homes to a region.
-
-    Parameters
-    ----------
-    problem, region, step
-        The instance, the region and the step.
-    claim
-        The bound to prove.
-
-    Returns
-    -------
-    value
-        The bound that the prices prove.
-    rest
-        The region that remains to be proved; None if the claim is proved for the whole region.
-    """
-    bound = HomePricesBound(problem, region, step)
-    if bound.value < claim and not step.fix:
-        return bound.value, region
-    bound.check()
-    if bound.value >= claim:
-        return bound.value, None
-    return bound.value, propagated(problem, restricted(problem, region, ~bound.forbidden(claim)))
+    def _priced(self, products: Any) -> Any:
+        """Convert products of multiplier and load (Python integers) to the unit of the step, rounded down."""
+        return floor_shift(products, np.array(self._bits - self._price_bits))
 
 
 def _limit(capacity: int, theta: int, total: int) -> int:
@@ -181,15 +198,12 @@ def _limit(capacity: int, theta: int, total: int) -> int:
     return min((capacity << END_BITS) // theta, total) if theta else total
 
 
-def _int64(values: IntegerArray, label: str) -> Int64Array:
-    if values.size and values.max() >= 1 << PROFIT_BITS:
-        raise InputError(label, f"expected profits below 2^{PROFIT_BITS}")
-    return values.astype(np.int64)
-
-
-def _check_size(values: Int64Array, label: str) -> None:
+def _read(given: Any, shape: tuple[int, ...], label: str) -> Int64Array:
+    """Read an array of a step whose numbers have at most ``PROFIT_BITS`` bits."""
+    values = unpacked(given, shape, label)
     wrong = (values < -(1 << PROFIT_BITS)) | (values > 1 << PROFIT_BITS)
     if wrong.any():
         where = int(wrong.ravel().argmax())
         wanted = f"expected a number from -2^{PROFIT_BITS} to 2^{PROFIT_BITS}"
         raise InputError(f"{label}[{where}]", f"{wanted}, got {values.ravel()[where]}")
+    return values

@@ -53,7 +53,7 @@ class Rounded:
     @property
     def bits(self) -> int:
         """All numbers are below ``2^bits``."""
-        return int((self.exponent + _bit_length(self.mantissa)).max(initial=NO_EXPONENT, where=self.mantissa > 0))
+        return int((self.exponent + bit_length(self.mantissa)).max(initial=NO_EXPONENT, where=self.mantissa > 0))
 
     def __getitem__(self, place: Any) -> "Rounded":
         """Return some of the numbers."""
@@ -76,7 +76,7 @@ def rounded_weights(values: Int64Array, upwards: bool = False) -> Rounded:
     Rounded
         The rounded weights.
     """
-    cut = np.maximum(_bit_length(values) - WEIGHT_MANTISSA, 0)
+    cut = np.maximum(bit_length(values) - WEIGHT_MANTISSA, 0)
     return Rounded(-(-values >> cut) if upwards else values >> cut, cut - WEIGHT_BITS)
 
 
@@ -132,6 +132,30 @@ def floor_shift(values: IntegerArray, by: Int64Array) -> IntegerArray:
         values = values << np.clip(by, 0, 63)
     shifted: IntegerArray = values >> np.clip(-by, 0, 63)
     return shifted
+
+
+def capped_product(one: Rounded, other: Rounded, unit: int, most: int) -> Int64Array:
+    """Multiply non-negative numbers.
+
+    Parameters
+    ----------
+    one, other
+        The factors.
+    unit
+        The products are in units of ``2^-unit``, rounded down.
+    most
+        Products above this are replaced by it.
+
+    Returns
+    -------
+    Int64Array
+        The products.
+    """
+    mantissa = one.mantissa * other.mantissa
+    by = one.exponent + other.exponent + unit
+    fits = bit_length(mantissa) + by <= 62
+    values: Int64Array = np.where(fits, floor_shift(mantissa, np.where(fits, by, 0)), most)
+    return np.where(mantissa > 0, np.minimum(values, most), 0)
 
 
 def exact_integers(*columns: FloatArray) -> tuple[list[IntegerArray], int]:
@@ -245,8 +269,8 @@ class IntegerProblem:
         The edges: pairs of clients ``i < j`` of which at least one sends to the other, in lexicographic order.
     edge_weights
         ``W[i,j]`` and ``W[j,i]`` of the edges, rounded down; only their sums if ``dS`` is symmetric.
-    sender, receiver, sent
-        The pairs with ``W[sender, receiver] > 0``, and these ``W`` rounded up.
+    sender, receiver, sent, sent_least
+        The pairs with ``W[sender, receiver] > 0``, and these ``W`` rounded up and down.
     degree
         The largest number of edges of a client.
     detour
@@ -332,6 +356,7 @@ class IntegerProblem:
         self.degree = int(np.bincount(ends, minlength=1).max())
         sends = sums.ravel() > 0
         self.sender, self.receiver = ends[sends], np.concatenate([self.second, self.first])[sends]
+        self.sent_least = rounded_weights(sums.ravel()[sends])
         # Each term of the sums was rounded down by less than 1.
         self.sent = rounded_weights((sums + terms).ravel()[sends], upwards=True)
 
@@ -407,7 +432,19 @@ def _capped(delays: npt.ArrayLike, cap: int | None) -> FloatArray:
     return np.asarray(delays if cap is None else np.minimum(delays, np.ldexp(1.0, cap)), np.float64)
 
 
-def _bit_length(values: Int64Array) -> Int64Array:
+def bit_length(values: Int64Array) -> Int64Array:
+    """Compute the number of bits of integers from 0 on.
+
+    Parameters
+    ----------
+    values
+        The integers.
+
+    Returns
+    -------
+    Int64Array
+        The numbers of bits; 0 for 0.
+    """
     length = np.zeros(values.shape, np.int64)
     rest = values.copy()
     for step in (32, 16, 8, 4, 2, 1):

@@ -16,6 +16,7 @@ import numpy as np
 from relocbench.formulations.certificates.budget import MAX_STEPS, MEMORY_LIMIT, TIME_LIMIT, Budget
 from relocbench.formulations.certificates.certificate import (
     Certificate,
+    Contents,
     Dual,
     HomePrices,
     Step,
@@ -23,8 +24,9 @@ from relocbench.formulations.certificates.certificate import (
     check_cap,
     read_certificate,
 )
+from relocbench.formulations.certificates.content_bound import ContentBound
 from relocbench.formulations.certificates.exact_bound import apply_dual
-from relocbench.formulations.certificates.home_prices_bound import apply_home_prices
+from relocbench.formulations.certificates.home_prices_bound import HomePricesBound
 from relocbench.formulations.certificates.integer_problem import (
     IntegerProblem,
     check_size,
@@ -297,8 +299,9 @@ def _check_claim(certificate: Certificate, objective: Fraction) -> None:
 def _check_proof(problem: IntegerProblem, steps: Sequence[Step], claim: Fraction, on_step: OnStep) -> None:
     """Check the steps. Each region has a range of steps that must prove it.
 
-    A dual step proves its region or forbids homes in it, and so do prices of homes. A split step ends its region and
-    divides the following steps between the two parts. Steps after the end of a region are ignored.
+    A dual step proves its region or forbids homes in it. A step with contents or prices of homes proves its region or
+    changes nothing. A split step ends its region and divides the following steps between the two parts. Steps after the
+    end of a region are ignored.
     """
     waiting: list[tuple[Region, int, int]] = [(root_region(problem), 0, len(steps))]
     while waiting:
@@ -315,8 +318,15 @@ def _check_proof(problem: IntegerProblem, steps: Sequence[Step], claim: Fraction
             on_step(index)
             try:
                 problem.budget.check_time()
-                if isinstance(step, HomePrices):
-                    _, rest = apply_home_prices(problem, rest, step, claim)
+                if isinstance(step, Contents | HomePrices):
+                    bound = (
+                        ContentBound(problem, rest, step)
+                        if isinstance(step, Contents)
+                        else HomePricesBound(problem, rest, step)
+                    )
+                    if bound.value >= claim:
+                        bound.check()
+                        rest = None
                 elif not isinstance(step, Dual):
                     middle = index + 1 + step.first
                     if not index < middle <= end:

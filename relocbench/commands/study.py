@@ -13,14 +13,13 @@ if TYPE_CHECKING:
 
 FAMILY = "Instances of families"
 SPARK = "Spark"
-# The four methods of the paper, RELOC with the number of clusters that suits the instance best, and annealing with
-# three budgets.
+# The four methods of the paper, our own heuristic in the spirit of RELOC, and annealing with three budgets.
 METHODS = (
     "random",
     "nearest",
     "otos",
     "reloc",
-    "reloc[k=auto]",
+    "adaptive",
     "anneal[moves=2e4]",
     "anneal[moves=2e5]",
     "anneal[moves=2e6]",

@@ -11,6 +11,7 @@ COLOURS = {
     "nearest": "#3b8bd0",
     "otos": "#e08e1b",
     "reloc": "#d9455f",
+    "adaptive": "#a548b8",
     "anneal": "#2f9e77",
     "bound": "#8c62c7",
     "branch-price": "#7d9a2b",

@@ -1,16 +1,16 @@
 """The curves of the three studies: loads, distances and delays of each method against the varied parameter."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 
 import plotly.graph_objects as go
 
 from relocbench.reports.pages.figures import banded_line, figure, line, points
 from relocbench.reports.pages.method_style import BAD, Style, colour_of
-from relocbench.reports.paper.evaluation import ANNEAL, BASELINES
-from relocbench.reports.paper.measures import BEST, Interval, Measures
-from relocbench.reports.paper.readings import reloc
-from relocbench.reports.statistics import FEWEST_FOR_INTERVAL
+from relocbench.reports.paper.evaluation import ANNEAL
+from relocbench.reports.paper.measures import BEST, Measures
+from relocbench.reports.paper.readings import otos, reloc
+from relocbench.reports.statistics import FEWEST_FOR_INTERVAL, Interval
 
 
 @dataclass(frozen=True)
@@ -48,7 +48,9 @@ SYMBOLS = {"sigma": "σ", "spool": "p"}
 # The methods in the order in which they are drawn; later ones cover earlier ones.
 METHODS = {
     BEST: "best known homes",
-    **dict(zip(BASELINES, ("RA", "NS", "OTOS"), strict=True)),
+    "random": "RA",
+    "nearest": "NS",
+    otos(): "OTOS",
     reloc(): "RELOC",
     ANNEAL: "annealing",
 }
@@ -90,9 +92,9 @@ def curves(measures: Measures, study: str, command: Command) -> list[tuple[str, 
     panels = []
     for panel in PANELS:
         form = panel.form
-        plot = _empty_panel(AXES[study], form)
+        plot = empty_panel(AXES[study], form)
         plot.update_layout(xaxis_tickvals=values)
-        drawn = [(method, name, panel.measure, _style(method)) for method, name in METHODS.items()]
+        drawn = [(method, name, panel.measure, style_of(method)) for method, name in METHODS.items()]
         if panel.measure == "y":
             drawn.append((BEST, "certified bound", "bound", CERTIFIED))
         for method, name, measure, style in drawn:
@@ -101,7 +103,7 @@ def curves(measures: Measures, study: str, command: Command) -> list[tuple[str, 
                 f"{name}, {SYMBOLS[study]} = {x:g}: {_formatted(mean, form, measures)}" for x, mean in found.items()
             ]
             data = points(hover, [command(study, x, method) for x in found])
-            middle, low, high = zip(*found.values(), strict=True) if found else ((), (), ())
+            middle, low, high = columns(found.values())
             # The line of the best known homes is wide, because the line of annealing lies on top of it.
             width = 7 if style is BEST_STYLE else 2.5
             banded_line(plot, name, style, list(found), middle, low, high, line={"width": width}, **data)
@@ -134,7 +136,7 @@ def cluster_curves(measures: Measures, clusters: Sequence[int], command: Command
     panels = []
     for panel in PANELS:
         form = panel.form
-        plot = _empty_panel("K", form)
+        plot = empty_panel("K", form)
         axis = {"type": "category", "categoryorder": "array", "categoryarray": list(methods), "tickangle": 0}
         plot.update_layout(xaxis=axis)
         for number, x in enumerate(measures.values("sigma")):
@@ -151,7 +153,7 @@ def cluster_curves(measures: Measures, clusters: Sequence[int], command: Command
                     for label, mean in part.items()
                 ]
                 data = points(hover, [command("sigma", x, methods[label]) for label in part])
-                middle, low, high = zip(*part.values(), strict=True) if part else ((), (), ())
+                middle, low, high = columns(part.values())
                 name, style = f"σ = {x:g} km", SPREADS[number % len(SPREADS)]
                 if joined:
                     banded_line(plot, name, style, list(part), middle, low, high, **data)
@@ -163,14 +165,60 @@ def cluster_curves(measures: Measures, clusters: Sequence[int], command: Command
     return panels
 
 
-def _empty_panel(x: str, form: str) -> go.Figure:
+def empty_panel(x: str, form: str) -> go.Figure:
+    """Return an empty panel.
+
+    Parameters
+    ----------
+    x
+        The title of the x-axis.
+    form
+        The format of the numbers of the y-axis.
+
+    Returns
+    -------
+    go.Figure
+        The panel.
+    """
     plot = figure(x=x, y="", height=280, showlegend=False, yaxis_rangemode="tozero")
     return plot.update_layout(
         margin={"l": 44, "r": 10, "t": 8, "b": 42}, yaxis_tickformat="~%" if form.endswith("%") else "~r"
     )
 
 
-def _style(method: str) -> Style:
+def columns(means: Collection[Interval]) -> tuple[list[float], list[float], list[float]]:
+    """Return intervals as columns.
+
+    Parameters
+    ----------
+    means
+        The intervals.
+
+    Returns
+    -------
+    tuple
+        The means, and the lower and the upper ends.
+    """
+    return (
+        [found.mean for found in means],
+        [found.limits[0] for found in means],
+        [found.limits[1] for found in means],
+    )
+
+
+def style_of(method: str) -> Style:
+    """Return the style of a method's line.
+
+    Parameters
+    ----------
+    method
+        The selector of the method, or the name of the best known homes.
+
+    Returns
+    -------
+    Style
+        The style.
+    """
     return BEST_STYLE if method == BEST else Style(colour_of(method))
 
 
@@ -181,5 +229,5 @@ def _add_capacity(plot: go.Figure, ends: Sequence[float] | Sequence[str]) -> Non
 
 
 def _formatted(mean: Interval, form: str, measures: Measures) -> str:
-    middle, low, high = (format(value, form) for value in mean)
+    middle, low, high = (format(value, form) for value in (mean.mean, *mean.limits))
     return f"{middle} [{low}, {high}]" if len(measures.seeds) >= FEWEST_FOR_INTERVAL else middle

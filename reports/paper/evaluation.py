@@ -1,65 +1,44 @@
-"""The runs of the three studies: the instances, the methods, and the best known homes with their bound."""
+"""The runs of the evaluation: the methods of the paper, annealing, and the best known homes with their bound."""
 
 import contextlib
 import dataclasses
 import itertools
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from relocbench.heuristics.reloc import snapshots
 from relocbench.instances.evaluation import evaluate
-from relocbench.instances.generators.families import Value, family
-from relocbench.instances.generators.generate import Plan, plan
+from relocbench.instances.generators.families import family
 from relocbench.instances.instance import Instance
 from relocbench.instances.kernels.ragged import IntArray
 from relocbench.instances.library.library import Entry, Library
-from relocbench.reports.paper.measures import BEST, STEPS, Case, Measured, Measures, carry_bounds, measure
-from relocbench.reports.paper.readings import CLUSTERS, READINGS, reloc
+from relocbench.reports.paper.grid import Unit, groups, run_grid, run_units
+from relocbench.reports.paper.measures import BEST, Case, Measured, Measures, carry_bounds, measure
+from relocbench.reports.paper.planner import PAPER, STUDIES, TIGHTNESS, Planner, Setup
+from relocbench.reports.paper.readings import CLUSTERS
+from relocbench.runs.certify import certify
+from relocbench.runs.method_code import project_code
 from relocbench.runs.progress import progress
 from relocbench.runs.run_store import Row, Store
 from relocbench.runs.selectors import parse_selector
 from relocbench.runs.sweep import Limits, Task, sweep
 
-# The family of each study and the parameter that it varies. The third study, over K, uses the instances of the first,
-# because K is a setting of RELOC and one certificate per instance is certified for both.
-STUDIES = {"sigma": ("paper", "sigma"), "spool": ("paper-spooler", "spool_per_member")}
-BASELINES = ("random", "nearest", "otos")
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
 ANNEAL = "anneal[moves=2000000]"
 BOUND = "bound"
-# The time limit of the methods in seconds, more than any of them needs. Users set the time limit of the bound only.
+# The time limit of annealing in seconds, more than it needs. Users set the time limit of the bound only.
 METHOD_SECONDS = 120.0
 # Instances in the library were certified for at most this long; a shorter run cannot improve their bound.
 LIBRARY_SECONDS = 30.0
-
-
-@dataclass(frozen=True)
-class Setup:
-    """The setup of an evaluation.
-
-    Attributes
-    ----------
-    seeds
-        The number of replicates per cell.
-    time_limit
-        The time limit in seconds to certify each instance that the library does not have.
-    jobs
-        The number of runs at the same time.
-    parameters
-        Replacements for parameters of the families, such as ``servers``.
-    social, sites, people
-        Files with a real follower graph, server sites and user positions.
-    """
-
-    seeds: int = 5
-    time_limit: float = 6.0
-    jobs: int = 2
-    parameters: Mapping[str, Value] = field(default_factory=dict)
-    social: Path | None = None
-    sites: Path | None = None
-    people: Path | None = None
+# The share of the time limit for an instance of the study over tightness. There are many of them, and what is measured
+# there, the excess of the paper's methods, is large compared with the gap of the bound.
+TIGHTNESS_SHARE = 0.75
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,10 +47,12 @@ class Evaluation:
 
     Attributes
     ----------
-    measures
-        The measures of every assignment of the studies.
+    groups
+        The measures of every assignment, by group of instances: ``paper``, and the least topic sizes.
+    readings
+        The settings of each reading of RELOC that was run.
     cases
-        The instances.
+        The instances of the group ``paper``.
     clusters
         The values of K.
     plans
@@ -82,72 +63,35 @@ class Evaluation:
         One line for each failed run.
     """
 
-    measures: Measures
+    groups: Mapping[str, Measures]
+    readings: Sequence[str]
     cases: Sequence[Case]
     clusters: Sequence[int]
-    plans: "Planner"
+    plans: Planner
     from_library: int
     problems: Sequence[str]
 
-
-class Planner:
-    """Plans instances of any family from the same files with real data, which are read once.
-
-    Parameters
-    ----------
-    setup
-        The setup of the evaluation.
-    """
-
-    def __init__(self, setup: Setup) -> None:
-        self._any = plan("paper", [0], {}, social=setup.social, sites=setup.sites, people=setup.people)
-
-    def plan(self, name: str, seeds: Sequence[int], parameters: Mapping[str, Value]) -> Plan:
-        """Plan cells of a family.
-
-        Parameters
-        ----------
-        name
-            The family.
-        seeds
-            The seeds of the instances.
-        parameters
-            Parameters that choose cells or replace what the family fixes.
-
-        Returns
-        -------
-        Plan
-            The plan.
-        """
-        return dataclasses.replace(self._any, cells=family(name).cells(parameters), seeds=seeds)
-
-    def one(self, name: str, **parameters: Value) -> Instance:
-        """Generate the first replicate of one cell.
-
-        Parameters
-        ----------
-        name
-            The family.
-        **parameters
-            Parameters that choose the cell.
-
-        Returns
-        -------
-        Instance
-            The instance.
-        """
-        return self.plan(name, [0], parameters).build(0)
+    @property
+    def measures(self) -> Measures:
+        """The measures on the instances of the paper's own families."""
+        return self.groups[PAPER]
 
 
-def run_evaluation(setup: Setup, folder: Path) -> Evaluation:
+def run_evaluation(
+    setup: Setup, readings: Sequence[str], folder: Path, spark: "SparkSession | None" = None
+) -> Evaluation:
     """Make the runs that are not yet in the folder, and measure all assignments.
 
     Parameters
     ----------
     setup
         The setup.
+    readings
+        The settings of each reading of RELOC.
     folder
         The folder of the run stores.
+    spark
+        A session that runs the grid of readings; by default this machine does.
 
     Returns
     -------
@@ -155,70 +99,52 @@ def run_evaluation(setup: Setup, folder: Path) -> Evaluation:
         The results.
     """
     planner = Planner(setup)
-    cases = list(progress(_cases(setup, planner), _count(setup, planner), "generating instances"))
-    servers = min(case.instance.n_servers for case in cases)
+    servers = planner.plan("paper", [0], setup.parameters).build(0).n_servers
     clusters = [k for k in CLUSTERS if k <= servers]
+    grid = run_grid(setup, readings, clusters, folder / "readings", spark)
+    cases = [case for study in STUDIES for case in planner.cases(PAPER, study, range(setup.seeds))]
+    tight = _tightness_bounds(setup, folder / "tightness", spark)
     library = Library()
     wanted = {case.instance.hash for case in cases}
     known = {entry.instance: entry for entry in library.entries.values() if entry.instance in wanted}
-    rows = _run(setup, cases, clusters, known, Store(folder))
-    found = Measures(_with_carried_bounds(list(_measured(cases, rows, known, library)), cases))
+    rows = _run(setup, cases, known, Store(folder))
+    certified = tight | {PAPER: Measures(_with_carried_bounds(list(_measured(cases, rows, known, library)), cases))}
+    measures = {group: Measures([*measured.rows, *certified[group].rows]) for group, measured in grid.items()}
     problems = [f"{row.selector} on {row.instance}: {row.error}" for row in rows if row.home is None]
-    return Evaluation(found, cases, clusters, planner, len(known), problems)
+    return Evaluation(measures, readings, cases, clusters, planner, len(known), problems)
 
 
-def methods(study: str, clusters: Sequence[int]) -> list[str]:
-    """Return the methods of a study, without the bound.
-
-    Parameters
-    ----------
-    study
-        ``sigma`` or ``spool``.
-    clusters
-        The values of K; the study over σ runs RELOC with all of them.
-
-    Returns
-    -------
-    list of str
-        Selectors.
-    """
-    several = clusters if study == "sigma" else [CLUSTERS[2]]
-    readings = [reloc(reading, k) for reading in READINGS for k in dict.fromkeys([CLUSTERS[2], *several])]
-    return [*BASELINES, *readings, ANNEAL]
+def _tightness_bounds(setup: Setup, folder: Path, spark: "SparkSession | None") -> dict[str, Measures]:
+    """Certify the instances of the study over tightness; return their best homes with the bound."""
+    units = [Unit(group, seed) for group in groups(setup) if group != PAPER for seed in range(setup.seeds)]
+    seconds = TIGHTNESS_SHARE * setup.time_limit
+    key = [seconds, project_code("relocbench.runs.certify")]
+    what = "certifying bounds against tightness"
+    return run_units(setup, units, partial(_certified, setup, seconds), what, folder, key, spark)
 
 
-def _plans(setup: Setup, planner: Planner) -> Iterator[tuple[str, str, Plan]]:
-    for study, (name, varied) in STUDIES.items():
-        yield study, varied, planner.plan(name, range(setup.seeds), setup.parameters)
+def _certified(setup: Setup, seconds: float, unit: Unit) -> Iterator[Measured]:
+    spreads = {float(cell.varied["sigma"]) for cell in family(TIGHTNESS).cells(setup.parameters)}
+    for case in Planner(setup).cases(unit.group, "sigma", [unit.seed]):
+        if case.x in spreads:
+            solution = certify(case.instance, seed=0, time_limit=seconds).solution
+            yield measure(case, solution.home, BEST, solution.bound)
 
 
-def _count(setup: Setup, planner: Planner) -> int:
-    return sum(len(planned) for _, _, planned in _plans(setup, planner))
-
-
-def _cases(setup: Setup, planner: Planner) -> Iterator[Case]:
-    for study, varied, planned in _plans(setup, planner):
-        for number, (cell, seed) in enumerate(itertools.product(planned.cells, planned.seeds)):
-            yield Case(study, float(cell.varied[varied]), seed, planned.build(number))
-
-
-def _run(
-    setup: Setup, cases: Sequence[Case], clusters: Sequence[int], known: Mapping[str, Entry], store: Store
-) -> list[Row]:
-    """Run the methods, then certify the instances that the library does not have."""
-    quick = {study: [parse_selector(text) for text in methods(study, clusters)] for study in STUDIES}
-    tasks = [Task(case.instance, selector) for case in cases for selector in quick[case.study]]
-    # One process makes all runs of a method, because starting a process takes longer than most of these runs.
+def _run(setup: Setup, cases: Sequence[Case], known: Mapping[str, Entry], store: Store) -> list[Row]:
+    """Run annealing, then certify the instances that the library does not have."""
+    tasks = [Task(case.instance, parse_selector(ANNEAL)) for case in cases]
+    # One process makes several runs, because starting a process takes as long as a run.
     running = sweep(tasks, Store(store.folder / "methods"), Limits(METHOD_SECONDS), jobs=setup.jobs, reuse=True)
     with contextlib.closing(running):
-        rows = list(progress(running, len(tasks), "running methods"))
-    selector = parse_selector(BOUND)
+        rows = list(progress(running, len(tasks), "annealing"))
     certified = {
         entry.instance for entry in known.values() if entry.status == "optimal" or setup.time_limit <= LIBRARY_SECONDS
     }
-    tasks = [Task(case.instance, selector) for case in cases if case.instance.hash not in certified]
+    tasks = [Task(case.instance, parse_selector(BOUND)) for case in cases if case.instance.hash not in certified]
     # The bound uses two threads, one to search and one to bound.
-    running = sweep(tasks, Store(store.folder / "bounds"), Limits(setup.time_limit), jobs=max(1, setup.jobs // 2))
+    limits, jobs = Limits(setup.time_limit), max(1, setup.jobs // 2)
+    running = sweep(tasks, Store(store.folder / "bounds"), limits, jobs=jobs, reuse=True)
     with contextlib.closing(running):
         rows += progress(running, len(tasks), "certifying bounds")
     return rows
@@ -229,38 +155,36 @@ def _measured(
 ) -> Iterator[Measured]:
     by_instance: dict[str, list[Row]] = {}
     for row in rows:
-        by_instance.setdefault(row.hash, []).append(row)
+        if row.home is not None and row.selector in (ANNEAL, BOUND):
+            by_instance.setdefault(row.hash, []).append(row)
     for case in cases:
         instance = case.instance
-        wanted = {BOUND, *methods(case.study, CLUSTERS)}
-        own = [row for row in by_instance.get(instance.hash, []) if row.home is not None and row.selector in wanted]
+        own = by_instance.get(instance.hash, [])
         homes: list[IntArray] = []
         bounds = [row.bound for row in own if row.bound is not None]
         for row in own:
             homes.append(np.asarray(row.home, np.int32))
-            if row.selector != BOUND:
-                yield measure(case, homes[-1], row.selector, row.seconds)
+            if row.selector == ANNEAL:
+                yield measure(case, homes[-1], ANNEAL)
         if (entry := known.get(instance.hash)) is not None:
             homes.append(library.best_home(entry.name))
             bounds.append(entry.bound)
-        for snapshot in snapshots(instance, seed=0):
-            yield measure(case, snapshot.home, STEPS[snapshot.step])
         if homes:
             best = min(homes, key=lambda home: evaluate(instance, home).objective)
-            yield measure(case, best, BEST, bound=max(bounds, default=None))
+            yield measure(case, best, BEST, max(bounds, default=None))
 
 
 def _with_carried_bounds(rows: list[Measured], cases: Sequence[Case]) -> list[Measured]:
     """Carry the bounds of the study over spools to larger spools of the same map."""
     maps = {case.instance.hash: _map(case.instance) for case in cases if case.instance.cloud_is_far}
-    groups: dict[str, list[Measured]] = {}
+    by_map: dict[str, list[Measured]] = {}
     others = []
     for row in rows:
         if row.study == "spool" and row.method == BEST and row.hash in maps:
-            groups.setdefault(maps[row.hash], []).append(row)
+            by_map.setdefault(maps[row.hash], []).append(row)
         else:
             others.append(row)
-    return [*others, *itertools.chain.from_iterable(map(carry_bounds, groups.values()))]
+    return [*others, *itertools.chain.from_iterable(map(carry_bounds, by_map.values()))]
 
 
 def _map(instance: Instance) -> str:

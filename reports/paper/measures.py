@@ -1,7 +1,7 @@
 """The measures of each assignment, one row per assignment as in the Parquet file, and how to look them up."""
 
 import dataclasses
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -12,15 +12,11 @@ from relocbench.instances.evaluation import evaluate, mean_distance, use
 from relocbench.instances.files.atomic_write import written_whole
 from relocbench.instances.instance import Instance
 from relocbench.instances.kernels.ragged import IntArray
-from relocbench.reports.statistics import mean_interval
-
-# A mean with the lower and upper end of its interval.
-Interval = tuple[float, float, float]
+from relocbench.instances.load import storage_once
+from relocbench.reports.statistics import Interval, blocked_interval
 
 # The name of the best known homes in the column of methods.
 BEST = "best known"
-# The names of RELOC's homes after each of its steps.
-STEPS = {step: f"reloc after {step}" for step in ("locality", "relation", "cooperation")}
 # An objective is proved optimal if its gap is at most this, as in a certificate.
 PROVED = 1e-6
 
@@ -31,6 +27,8 @@ class Case:
 
     Attributes
     ----------
+    group
+        ``paper`` for the paper's own families, or the least topic size for instances of ``paper-tightness``.
     study, x
         ``sigma`` or ``spool``, and the value of σ or p.
     seed
@@ -39,6 +37,7 @@ class Case:
         The instance.
     """
 
+    group: str
     study: str
     x: float
     seed: int
@@ -51,8 +50,8 @@ class Measured:
 
     Attributes
     ----------
-    study, x
-        ``sigma`` or ``spool``, and the value of σ or p.
+    group, study, x
+        As for :class:`Case`.
     instance, hash, seed, method
         The instance, its seed, and the method.
     y, y1, y2
@@ -62,14 +61,16 @@ class Measured:
         bound is higher (:func:`carry_bounds`).
     storage_use, fullest_storage, compute_use, fullest_compute
         The load as a share of the capacity: the mean over servers, and the largest.
+    storage_once
+        The storage that is needed if every topic is open on one server only, as a share of the capacities: the
+        tightness of the instance, the same for all methods.
     distance_km
         The mean distance from a client to its home.
     least_theta
         The least ``θ`` of a server.
-    seconds
-        The run time of the method; None if it was not measured.
     """
 
+    group: str
     study: str
     x: float
     instance: str
@@ -84,9 +85,9 @@ class Measured:
     fullest_storage: float
     compute_use: float
     fullest_compute: float
+    storage_once: float
     distance_km: float
     least_theta: float
-    seconds: float | None
 
     @property
     def proved(self) -> bool:
@@ -94,9 +95,7 @@ class Measured:
         return self.bound is not None and self.y - self.bound <= PROVED * self.y
 
 
-def measure(
-    case: Case, home: IntArray, method: str, seconds: float | None = None, bound: float | None = None
-) -> Measured:
+def measure(case: Case, home: IntArray, method: str, bound: float | None = None) -> Measured:
     """Measure an assignment.
 
     Parameters
@@ -107,8 +106,6 @@ def measure(
         The homes.
     method
         The name of the method.
-    seconds
-        The run time of the method, if it was measured.
     bound
         A lower bound on ``ΣD``, if one is known.
 
@@ -124,6 +121,7 @@ def measure(
         use(cost.compute_load, instance.compute_capacity),
     )
     return Measured(
+        group=case.group,
         study=case.study,
         x=case.x,
         instance=instance.name,
@@ -138,10 +136,26 @@ def measure(
         fullest_storage=float(storage.max()),
         compute_use=float(compute.mean()),
         fullest_compute=float(compute.max()),
+        storage_once=storage_once(instance),
         distance_km=mean_distance(instance, home),
         least_theta=float(cost.theta.min()),
-        seconds=seconds,
     )
+
+
+def interval(values: Sequence[float]) -> Interval:
+    """Return the mean of one value per seed and its 95 % interval.
+
+    Parameters
+    ----------
+    values
+        The values; at least one.
+
+    Returns
+    -------
+    Interval
+        The mean and the interval.
+    """
+    return blocked_interval(values, range(len(values)))
 
 
 def carry_bounds(rows: Sequence[Measured]) -> list[Measured]:
@@ -169,17 +183,30 @@ def carry_bounds(rows: Sequence[Measured]) -> list[Measured]:
 
 
 class Measures:
-    """All assignments, with lookups by study, value and method.
+    """The assignments of one group, with lookups by study, value and method.
 
     Parameters
     ----------
     rows
         The assignments.
+
+    Attributes
+    ----------
+    rows
+        The assignments.
+    seeds
+        The seeds of the instances, ascending.
     """
 
     def __init__(self, rows: Iterable[Measured]) -> None:
         self.rows = list(rows)
+        self.seeds = sorted({row.seed for row in self.rows})
         self._found = {(row.study, row.x, row.method, row.seed): row for row in self.rows}
+        self._values: dict[str, set[float]] = {}
+        self._instances: dict[str, dict[str, dict[str, Measured]]] = {}
+        for row in self.rows:
+            self._values.setdefault(row.study, set()).add(row.x)
+            self._instances.setdefault(row.study, {}).setdefault(row.hash, {})[row.method] = row
 
     def values(self, study: str) -> list[float]:
         """Return the values of a study.
@@ -194,12 +221,22 @@ class Measures:
         list of float
             The values, ascending.
         """
-        return sorted({row.x for row in self.rows if row.study == study})
+        return sorted(self._values.get(study, ()))
 
-    @property
-    def seeds(self) -> list[int]:
-        """The seeds of the instances, ascending."""
-        return sorted({row.seed for row in self.rows})
+    def instances(self, study: str) -> list[Mapping[str, Measured]]:
+        """Return the assignments of each instance of a study.
+
+        Parameters
+        ----------
+        study
+            The study.
+
+        Returns
+        -------
+        list
+            The assignments of each instance by method.
+        """
+        return list(self._instances.get(study, {}).values())
 
     def of(self, study: str, x: float, method: str) -> list[Measured]:
         """Return the assignments of a method at a value.
@@ -233,7 +270,7 @@ class Measures:
             The mean with its 95 % interval; None if no run has the measure.
         """
         numbers = [value for row in self.of(study, x, method) if (value := getattr(row, what)) is not None]
-        return mean_interval(numbers) if numbers else None
+        return interval(numbers) if numbers else None
 
     def differences(self, study: str, x: float, method: str, others: Sequence[str], what: str = "y") -> list[float]:
         """Return the differences between a method and the best of other methods, instance by instance.
@@ -260,14 +297,34 @@ class Measures:
                 found.append(getattr(own, what) - min(getattr(row, what) for row in rest))
         return found
 
-    def write(self, path: Path) -> None:
-        """Write all rows as Parquet, completely or not at all.
 
-        Parameters
-        ----------
-        path
-            The file.
-        """
-        with written_whole(path) as temporary:
-            columns = [dataclasses.asdict(row) | {"proved": row.proved} for row in self.rows]
-            pq.write_table(pa.Table.from_pylist(columns), temporary)
+def write_rows(rows: Iterable[Measured], path: Path) -> None:
+    """Write rows as Parquet, completely or not at all.
+
+    Parameters
+    ----------
+    rows
+        The rows.
+    path
+        The file.
+    """
+    columns = [dataclasses.asdict(row) | {"proved": row.proved} for row in rows]
+    with written_whole(path) as temporary:
+        pq.write_table(pa.Table.from_pylist(columns), temporary)
+
+
+def read_rows(path: Path) -> list[Measured]:
+    """Read the rows that :func:`write_rows` has written.
+
+    Parameters
+    ----------
+    path
+        The file.
+
+    Returns
+    -------
+    list of Measured
+        The rows.
+    """
+    names = [field.name for field in dataclasses.fields(Measured)]
+    return [Measured(**row) for row in pq.read_table(path, columns=names).to_pylist()]

@@ -1,13 +1,14 @@
 """The page of the paper's evaluation: every figure, the tested claims, and the origin of the data."""
 
 import shlex
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
 
 import numpy as np
 
-from relocbench.heuristics.reloc import snapshots
+from relocbench.heuristics.clusters import make_clusters
+from relocbench.heuristics.reloc import STEPS, Algorithm
 from relocbench.instances.errors import plural
 from relocbench.instances.evaluation import evaluate
 from relocbench.instances.gap import excess, gap
@@ -15,20 +16,22 @@ from relocbench.instances.instance import Instance
 from relocbench.instances.library.library import Library
 from relocbench.reports.pages.page import Page
 from relocbench.reports.pages.tables import Cell, Column, Table, Value
-from relocbench.reports.paper.claims import FAILS, HOLDS, IN_PART, Claim, claims
+from relocbench.reports.paper.agreement import Agreement
+from relocbench.reports.paper.claim_sections import add_agreement, add_maps, add_tests, add_verdicts, default_verdicts
+from relocbench.reports.paper.claims import FAILS, HOLDS, IN_PART
 from relocbench.reports.paper.curves import METHODS, SYMBOLS, cluster_curves, curves
-from relocbench.reports.paper.evaluation import ANNEAL, BASELINES, BOUND, STUDIES, Evaluation, Setup
+from relocbench.reports.paper.evaluation import ANNEAL, BOUND, TIGHTNESS_SHARE, Evaluation
 from relocbench.reports.paper.maps import home_map, load_panel, size_histogram, topic_map
 from relocbench.reports.paper.measures import BEST, Measures
-from relocbench.reports.paper.readings import DEFAULT_CLUSTERS, READINGS, reloc
+from relocbench.reports.paper.planner import PAPER, SIZE, STUDIES, TIGHTNESS, Setup
+from relocbench.reports.paper.readings import DEFAULT_CLUSTERS, as_reading, otos, reloc, short_name
+from relocbench.reports.paper.tightness import DRAWN, Point, tightness_curves, tightness_studies, window
 from relocbench.reports.statistics import FEWEST_FOR_INTERVAL
 from relocbench.runs.certify import certify
 from relocbench.runs.solve import solve
 
-TONES = {HOLDS: "good", FAILS: "bad"}
 
-
-def write_page(found: Evaluation, setup: Setup, command: str, path: Path) -> list[Claim]:
+def write_page(found: Evaluation, setup: Setup, command: str, path: Path) -> Agreement:
     """Write the page of the paper's evaluation.
 
     Parameters
@@ -44,32 +47,37 @@ def write_page(found: Evaluation, setup: Setup, command: str, path: Path) -> lis
 
     Returns
     -------
-    list of Claim
-        The tested claims.
+    Agreement
+        The verdicts on the claims.
     """
-    judged = claims(found.measures, found.clusters)
-    page = Page("The paper's evaluation, repeated", _lead(found.measures, judged), kind="paper")
+    agreement = Agreement(found.groups, found.clusters, found.readings)
+    page = Page("The paper's evaluation, repeated", _lead(found.measures, agreement), kind="paper")
     page.describe(
-        instances=len({row.hash for row in found.measures.rows}),
+        instances=len({row.hash for measures in found.groups.values() for row in measures.rows}),
         methods=list(dict.fromkeys(row.method for row in found.measures.rows)),
     )
     if found.problems:
         page.warning(f"Left out: {plural(len(found.problems), 'failed run')}. The first: {found.problems[0]}")
     _sigma(page, found, setup)
-    _claims(page, judged, len(found.measures.seeds))
+    add_verdicts(page, agreement, setup.seeds)
+    _tightness(page, found, setup)
     _spools(page, found, setup)
     _clusters(page, found, setup)
-    _tests(page, judged)
-    _numbers(page, found.measures)
+    add_maps(page, agreement)
+    add_agreement(page, agreement)
+    add_tests(page, agreement, found.readings)
+    _numbers(page, found)
     _distributions(page, found)
     _steps(page, found)
     _methods(page, found)
     _assignment(page, found)
     facts: dict[str, object] = {
         "seeds": ", ".join(map(str, found.measures.seeds)),
-        "instances": f"{len(found.cases)}, of which {found.from_library} have their bound and best homes from the "
-        f"library, version {Library().version}",
-        "time to certify": f"{setup.time_limit:g} s for each of the others",
+        "instances": f"{len(found.cases)} of the paper's own families, of which {found.from_library} have their bound "
+        f"and best homes from the library, version {Library().version}",
+        "time to certify": f"{setup.time_limit:g} s for each of the others, {TIGHTNESS_SHARE * setup.time_limit:g} s "
+        "for each instance of the study over tightness",
+        "readings": len(found.readings),
         "data": "assignments.parquet beside this page has one row per assignment; the folder runs has the runs",
     }
     for name in ("social", "sites", "people"):
@@ -77,19 +85,22 @@ def write_page(found: Evaluation, setup: Setup, command: str, path: Path) -> lis
             facts[name] = file.name
     page.provenance(command, facts)
     page.write(path)
-    return judged
+    return agreement
 
 
-def _lead(measures: Measures, judged: Sequence[Claim]) -> str:
-    words = [claim.verdict.word for claim in judged]
+def _lead(measures: Measures, agreement: Agreement) -> str:
+    words = [verdict.word for verdict in default_verdicts(agreement).values()]
     values = measures.values("sigma")
     parts = []
     for x in sorted({values[0], values[-1]}):
         own, best = measures.mean("sigma", x, reloc(), "y"), measures.mean("sigma", x, BEST, "y")
-        if own is not None and best is not None and (above := excess(own[0], best[0])) is not None:
+        if own is not None and best is not None and (above := excess(own.mean, best.mean)) is not None:
             parts.append(f"**{above:.0%}** at σ = {x:g} km")
     holds, fails, in_part = (words.count(word) for word in (HOLDS, FAILS, IN_PART))
-    count = f"Of {len(words)} claims, {holds} hold, {in_part} hold in part, and {fails} do not hold."
+    count = (
+        f"Of {len(words)} claims, {holds} hold under the default reading, {in_part} hold in part, and {fails} do not "
+        "hold; most depend on the reading of Algorithm 1 or on the sizes of the topics."
+    )
     if len(measures.seeds) < FEWEST_FOR_INTERVAL:
         count = f"Testing the {len(words)} claims needs at least {FEWEST_FOR_INTERVAL} seeds."
     return (
@@ -97,75 +108,6 @@ def _lead(measures: Measures, judged: Sequence[Claim]) -> str:
         "show: the best known homes and a certified lower bound. The mean delay of RELOC is above that of the best "
         f"known homes by {' and '.join(parts)}. {count}"
     )
-
-
-def _claims(page: Page, judged: Sequence[Claim], seeds: int) -> None:
-    page.section(
-        "Claims of the paper and verdicts",
-        "The claims of the paper's evaluation, in our words, each tested on our data.",
-    )
-    rows: list[list[Value]] = []
-    for number, claim in enumerate(judged, start=1):
-        rows.append(
-            [
-                number,
-                Cell(f"**{claim.verdict.word}**", claim.verdict.word, tone=TONES.get(claim.verdict.word)),
-                Cell(claim.statement, tone="wrapped"),
-                Cell(_other_readings(claim), tone="wrapped"),
-            ]
-        )
-    columns = [Column("#", "d"), Column("verdict"), Column("claim"), Column("under other readings of Algorithm 1")]
-    page.table(
-        Table(
-            columns,
-            rows,
-            f"Verdicts with {plural(seeds, 'seed')}, from 95 % intervals without a correction for the number of tests. "
-            "The last column names the readings of RELOC that give another verdict: "
-            + "; ".join(f"`{reading}`: {meaning}" for reading, meaning in READINGS.items() if reading)
-            + ".",
-        )
-    )
-
-
-def _tests(page: Page, judged: Sequence[Claim]) -> None:
-    page.section("How the claims were tested")
-    page.listing(
-        [
-            f"**{number}. {claim.statement}** {claim.test} **{_sentence(claim.verdict.word)}** "
-            f"{_sentence(claim.verdict.numbers)}"
-            for number, claim in enumerate(judged, start=1)
-        ]
-    )
-    decided = [(number, claim) for number, claim in enumerate(judged, start=1) if claim.decided_by_reading]
-    if decided:
-        rows: list[list[Value]] = [
-            [
-                number,
-                Cell(f"`{reading}`" if reading else "our reading"),
-                verdict.word,
-                Cell(verdict.numbers, tone="wrapped"),
-            ]
-            for number, claim in decided
-            for reading, verdict in {"": claim.verdict, **claim.others}.items()
-        ]
-        columns = [Column("#", "d"), Column("reading"), Column("verdict"), Column("numbers")]
-        page.subsection("Claims that depend on the reading of Algorithm 1")
-        table = Table(columns, rows, "The claims whose verdict differs between readings.")
-        page.table(table, folded=f"All readings ({plural(len(rows), 'row')})")
-
-
-def _sentence(text: str) -> str:
-    """Return text as a sentence: with a capital, unless it starts with a symbol such as σ, and a full stop."""
-    symbol = len(text.partition(" ")[0]) == 1
-    return f"{text if symbol else text[:1].upper() + text[1:]}."
-
-
-def _other_readings(claim: Claim) -> str:
-    if not claim.others:
-        return "does not depend on the reading"
-    words = {reading: verdict.word for reading, verdict in claim.others.items()}
-    other = [f"`{reading}`: {word}" for reading, word in words.items() if word != claim.verdict.word]
-    return "; ".join(other) or "the same verdict"
 
 
 def _distributions(page: Page, found: Evaluation) -> None:
@@ -183,10 +125,12 @@ def _distributions(page: Page, found: Evaluation) -> None:
 
 def _steps(page: Page, found: Evaluation) -> None:
     instance = found.plans.one("preliminary", storage=7.0, compute=20.0)
-    panels = [
-        (f"{shot.step.capitalize()}: Y = {shot.evaluation.y:.2f} ms", load_panel(instance, shot.home))
-        for shot in snapshots(instance, seed=0)
-    ]
+    algorithm = Algorithm(instance, as_reading(""))
+    clusters = make_clusters(instance, DEFAULT_CLUSTERS, 0)
+    panels = []
+    for step in STEPS:
+        home = algorithm.home(clusters, step)
+        panels.append((f"{step.capitalize()}: Y = {evaluate(instance, home).y:.2f} ms", load_panel(instance, home)))
     panels.append(_optimum(instance))
     page.section(
         "RELOC step by step",
@@ -206,7 +150,7 @@ def _steps(page: Page, found: Evaluation) -> None:
 def _methods(page: Page, found: Evaluation) -> None:
     instance = found.plans.one("preliminary", storage=10.0, compute=50.0)
     panels = []
-    for method in (*BASELINES, reloc(), ANNEAL):
+    for method in ("random", "nearest", otos(), reloc(), ANNEAL):
         result = solve(instance, method)
         panels.append(
             (f"{METHODS[method]}: Y = {result.evaluation.y:.2f} ms", load_panel(instance, result.solution.home))
@@ -283,6 +227,65 @@ def _spools(page: Page, found: Evaluation, setup: Setup) -> None:
     )
 
 
+def _tightness(page: Page, found: Evaluation, setup: Setup) -> None:
+    studies = tightness_studies(found.groups, found.measures.values("sigma"))
+    if not studies:
+        return
+    sizes = [group for group in found.groups if group != PAPER]
+    page.section(
+        "Against tightness, the storage that is needed",
+        f"The paper states the size of the largest topic only. So the least size is varied here: {', '.join(sizes)} "
+        "members, with everything else as in the first study. Larger topics need more storage. "
+        f"{_windows(studies)}",
+    )
+    command = partial(_tightness_command, setup)
+    page.panels(
+        tightness_curves(studies, command, used=False),
+        "The mean excess over the certified bound. The wide grey line is the gap: the excess of the best known homes, "
+        "which is how much of every other line may be due to a weak bound. In the shaded window, RELOC is the fastest "
+        f"of the four methods. RA is above the plot where it is not seen. {_bands(found.measures)}",
+    )
+    page.panels(
+        tightness_curves(studies, command, used=True),
+        "The same against the storage that RELOC uses.",
+    )
+    page.table(_centres(studies))
+
+
+def _windows(studies: Mapping[float, Sequence[Point]]) -> str:
+    texts = []
+    for x, study in studies.items():
+        chosen = window(study)
+        if chosen:
+            least, most = chosen[0], chosen[-1]
+            texts.append(
+                f"σ = {x:g}: least size {least.size} to {most.size}, where storing each topic once needs "
+                f"{least.once:.0%} to {most.once:.0%} of the capacity, and RELOC uses {least.used:.0%} to "
+                f"{most.used:.0%}"
+            )
+        else:
+            texts.append(f"σ = {x:g}: nowhere")
+    return f"RELOC is the fastest of the four at {'; '.join(texts)}."
+
+
+def _centres(studies: Mapping[float, Sequence[Point]]) -> Table:
+    rows: list[list[Value]] = []
+    for x, study in studies.items():
+        chosen = window(study)
+        if chosen:
+            centre = chosen[(len(chosen) - 1) // 2]
+            over = [centre.excess.get(method) for method in DRAWN]
+            rows.append([x, centre.size, centre.once, centre.used, *(one.mean if one else None for one in over)])
+    columns = [
+        Column("σ, km", "g"),
+        Column("least size", "s"),
+        Column("stored once", ".0%"),
+        Column("RELOC uses", ".0%"),
+    ]
+    columns += [Column(name, ".0%") for name in DRAWN.values()]
+    return Table(columns, rows, "The mean excess over the certified bound at the centre of each window.")
+
+
 def _clusters(page: Page, found: Evaluation, setup: Setup) -> None:
     measures = found.measures
     page.section(
@@ -310,6 +313,18 @@ def _command(setup: Setup, study: str, x: float, method: str) -> str | None:
     return shlex.join([*words, *(["--time-limit", f"{setup.time_limit:g}"] if method == BEST else [])])
 
 
+def _tightness_command(setup: Setup, size: str, sigma: float, method: str) -> str | None:
+    """Return the command that repeats a point of the study over tightness."""
+    if setup.social is not None or setup.sites is not None:
+        return None
+    words = ["relocbench", "bench", "--family", TIGHTNESS, "--set", f"{SIZE}={size}", "--set", f"sigma={sigma:g}"]
+    for name, value in setup.parameters.items():
+        words += ["--set", f"{name}={value}"] if name != "sigma" else []
+    words += ["--seeds", f"0-{setup.seeds - 1}", "--method", BOUND if method == BEST else method]
+    limit = ["--time-limit", f"{TIGHTNESS_SHARE * setup.time_limit:g}"]
+    return shlex.join([*words, *(limit if method == BEST else [])])
+
+
 def _certainty(measures: Measures, study: str) -> str:
     """Return how many optima are proved at each value, and the mean gap of the other instances."""
     parts = []
@@ -323,17 +338,20 @@ def _certainty(measures: Measures, study: str) -> str:
     return f"The number of instances with a proven optimum: {'; '.join(parts)}."
 
 
-def _numbers(page: Page, measures: Measures) -> None:
+def _numbers(page: Page, found: Evaluation) -> None:
     page.section("The numbers")
-    readings = {reloc(reading): f"RELOC, {meaning}" for reading, meaning in READINGS.items() if reading}
+    measures = found.measures
+    others = [reading for reading in found.readings if reloc(reading) not in METHODS]
+    named = {reloc(reading): f"RELOC, {short_name(reading)}" for reading in others}
+    kinds = {other: f"OTOS, {other.removeprefix('otos')}" for other in map(otos, others) if other not in METHODS}
     for study in STUDIES:
         values = measures.values(study)
         rows = []
-        for method, name in {**METHODS, **readings}.items():
+        for method, name in {**METHODS, **kinds, **named}.items():
             means = [measures.mean(study, x, method, "y") for x in values]
             cell = Cell(name) if method == BEST else Cell(name, swatch=Cell.of_method(method).swatch)
-            rows.append([cell, *(None if mean is None else mean[0] for mean in means)])
+            rows.append([cell, *(None if mean is None else mean.mean for mean in means)])
         bounds = [measures.mean(study, x, BEST, "bound") for x in values]
-        rows.append([Cell("certified bound"), *(None if mean is None else mean[0] for mean in bounds)])
+        rows.append([Cell("certified bound"), *(None if mean is None else mean.mean for mean in bounds)])
         columns = [Column("method"), *(Column(f"{SYMBOLS[study]} = {x:g}", ".3f") for x in values)]
         page.table(Table(columns, rows, "Mean Y over the seeds, in ms."))

@@ -2,6 +2,7 @@ import numpy as np
 import pytest
 
 from relocbench.heuristics import nearest, otos, random_homes
+from relocbench.heuristics.readings import DEFAULT_READING, READINGS
 from relocbench.instances.evaluation import evaluate
 from relocbench.instances.generators.families import FAMILIES
 from tests.heuristics.literal_reloc import Loads
@@ -28,10 +29,47 @@ def literal_otos(instance):
     return [0 if server is None else server for server in home]
 
 
+def literal_otos_by_topic(instance):
+    """OTOS in plain Python: a topic that overloads its server goes as a whole to the least used server."""
+    loads = Loads(instance)
+    home = [None] * instance.n_clients
+    publishers = [set(topic.tolist()) for topic in instance.publishers]
+    for topic in range(instance.n_topics):
+        members = instance.members[topic].tolist()
+        totals = [sum(float(instance.client_delay(m, l)) for m in members) for l in range(instance.n_servers)]
+        server = totals.index(min(totals))
+        is_new = any(home[client] is None for client in members)
+        for client in members:
+            if home[client] is None:
+                home[client] = server
+            if client in publishers[topic]:
+                loads.add(client, topic, home[client])
+        if is_new and not loads.theta_is_1(server):
+            other = min(range(instance.n_servers), key=lambda l: (loads.usage(l), l))
+            for client in members:
+                if home[client] == server:
+                    loads.move(client, server, other)
+                    home[client] = other
+    return [0 if server is None else server for server in home]
+
+
+@pytest.mark.parametrize("cooperation", ["client", "topic"])
 @pytest.mark.parametrize("seed", range(96))
-def test_otos_equals_its_literal_implementation(seed):
+def test_otos_equals_its_literal_implementation(seed, cooperation):
     instance = random_instance(seed)
-    assert otos.solve(instance, seed=0, time_limit=1.0).home.tolist() == literal_otos(instance)
+    literal = {"client": literal_otos, "topic": literal_otos_by_topic}[cooperation]
+    found = otos.solve(instance, seed=0, time_limit=1.0, cooperation=cooperation).home
+    assert found.tolist() == literal(instance)
+
+
+def test_otos_cooperates_as_the_default_reading_of_reloc():
+    instance = FAMILIES["paper"].cells({"sigma": 20})[0].build(0)
+    homes = [
+        otos.solve(instance, seed=0, time_limit=1.0, cooperation=which).home.tolist()
+        for which in ("reading", READINGS[DEFAULT_READING].cooperation, "client", "topic")
+    ]
+    assert homes[0] == homes[1]
+    assert homes[2] != homes[3]
 
 
 def test_otos_keeps_topics_together_when_there_is_room():

@@ -7,6 +7,8 @@ import numpy as np
 import pytest
 
 from relocbench.formulations.bounding.branch_and_bound import BranchAndBound
+from relocbench.formulations.certificates.certificate import Contents
+from relocbench.formulations.certificates.content_bound import ContentBound
 from relocbench.formulations.certificates.exact_bound import DualBound
 from relocbench.formulations.certificates.verification import cost, verify
 from relocbench.formulations.enumeration import solve as enumerate_all
@@ -50,6 +52,40 @@ def test_the_time_limit_leaves_a_verified_bound(regime):
     assert verdict.bound == found.verdict.bound
     assert 0 < found.solution.bound <= evaluate(instance, found.solution.home).objective
     assert found.solution.bound > 0.5 * found.solution.facts["root_bound"]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("regime", "clients"), [("overloaded", 18), ("scarce", 26)])
+def test_scarce_capacity_is_proved_by_branch_and_price(regime, clients):
+    pytest.importorskip("highspy")
+    instance = FAMILIES["small"].cells({"regime": regime, "clients": clients})[0].build(0)
+    found = certify(instance, time_limit=600)
+    assert (found.verdict.proved, found.status) == (True, "optimal")
+    assert any(isinstance(step, Contents) for step in found.certificate.proof)
+    assert found.verdict.steps < 100
+
+
+def test_without_its_solver_branch_and_price_is_left_out(monkeypatch):
+    monkeypatch.setattr("relocbench.runs.certify.missing", lambda *modules: "not installed")
+    instance = FAMILIES["small"].cells({"regime": "overloaded", "clients": 15})[0].build(0)
+    found = certify(instance, time_limit=2)
+    assert found.verdict.proved
+    assert not any(isinstance(step, Contents) for step in found.certificate.proof)
+
+
+def test_a_proof_by_branch_and_price_that_takes_too_long_to_verify_is_left_out(monkeypatch):
+    pytest.importorskip("highspy")
+    monkeypatch.setattr(ContentBound, "check", refuse)
+    instance = FAMILIES["small"].cells({"regime": "overloaded", "clients": 15})[0].build(0)
+    found = certify(instance, time_limit=20)
+    assert found.verdict.proved
+    assert (found.status, found.bound) < ("optimal", found.objective)
+    # No bound that was reported on the way is above what is proved at the end.
+    assert max(bound for _, _, bound in found.solution.trace) <= found.bound * (1 + 1e-6)
+
+
+def refuse(bound):
+    raise InputError("", "not proved within the time limit")
 
 
 def test_scaling_all_delays_scales_cost_and_bound():

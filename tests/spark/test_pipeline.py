@@ -115,6 +115,7 @@ def test_random_homes_use_all_servers_and_cost_what_the_evaluator_computes(spark
 def test_commands_run_evaluate_and_compare(spark, topics, tmp_path):
     out = str(tmp_path / "out")
     command = ["spark", "reloc", str(topics), "--servers", "9", "--k", "2", "--relation", "exact", "--out", out]
+    command += ["--reading", "pseudocode"]
     cost = json.loads(CliRunner().invoke(app, [*command, "--json"], catch_exceptions=False).output)
     assert "(computed earlier)" in CliRunner().invoke(app, command, catch_exceptions=False).output
     homes = f"{out}/reloc/homes"

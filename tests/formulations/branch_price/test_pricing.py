@@ -97,13 +97,3 @@ def test_a_search_that_is_cut_short_still_bounds_every_set(seed):
     for nodes in (1, 3, 10):
         found = price_columns(problem, required, forbidden, limit=np.inf, most=4, most_nodes=nodes)
         assert found.least <= all_values(problem, required, forbidden)[0] + 1e-9
-
-
-def test_the_search_stops_at_any_set_if_requested():
-    problem = random_problem(7)
-    none = np.zeros(len(problem.fixed), np.bool_)
-    every = all_values(problem, none, none)
-    found = price_columns(problem, none, none, limit=every[-1], most=1, most_nodes=10**6, any_will_do=True)
-    assert len(found.values) == 1
-    assert not found.complete
-    assert found.nodes < 10

@@ -19,9 +19,12 @@ KINDS = {"split-client": "client servers", "split-topic": "topic server", "split
 OPTIONAL = ("made", "delay_cap", "cloud_cap")
 RANGES = dict.fromkeys(("claim", "alpha", "beta"), (1 - 2**200, 2**200 - 1))
 RANGES |= dict.fromkeys(("bits", "multiplier_bits"), (-2200, 2200)) | dict.fromkeys(OPTIONAL[1:], (-1074, 1023))
-ARRAYS = ("active", "messages", "shares")
-DUAL = {"step", "bits", "multiplier_bits", "fix", "alpha", "beta", "hard", *ARRAYS}
-NOT_WHOLE = {"format", "instance", "made", "proof", "step", "fix", *ARRAYS}
+ARRAYS = {"dual": ("active", "messages", "shares"), "contents": ("client_prices", "pair_prices", "least")}
+ARRAYS["home-prices"] = ("messages", "prices", "least", "ends", "beta")
+OTHERS = {"dual": "bits multiplier_bits fix alpha beta hard", "contents": "bits"} | KINDS
+OTHERS |= {"home-prices": "bits multiplier_bits ranges"}
+NOT_WHOLE = {"format", "instance", "made", "proof", "step", "fix"}
+HALF = Fraction(1, 2)
 BASE64 = re.compile("(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?")
 
 
@@ -211,6 +214,93 @@ class Dual:  # the dual variables of a step, and the bound that they give
         return bound, fixed
 
 
+class Contents:  # the prices of a step, and the values that they give to the contents of the servers
+    def __init__(self, p, step):
+        unit, limit = Fraction(2) ** -step["bits"], Fraction(2) ** (46 - step["bits"])
+        self.pi = unpacked(step, "client_prices", list(range(p.M)), unit)
+        places = [(m, r, l) for m in range(p.M) for r in sorted(p.W[m]) for l in range(p.L)]
+        self.h = unpacked(step, "pair_prices", places, unit)
+        self.least = unpacked(step, "least", list(range(p.L)), unit)
+        demand(all(abs(x) < limit for x in self.pi.values()), "client_prices: a number is too large")
+        demand(all(0 <= x < limit for x in self.h.values()), "pair_prices: a number is negative or too large")
+
+    def bound(self, p, region):
+        return sum(self.pi.values()) + sum(self.least.values())
+
+    def check(self, p, region):
+        for l in range(p.L):
+            order = sorted((m for m in range(p.M) if l in region.allowed[m]), key=lambda m: len(region.allowed[m]) > 1)
+            values = self.values(p, region, l)
+            demand(self.proved(p, region, l, values, (), order), f"least: a content of server {l} is below it")
+
+    def values(self, p, region, l):  # (fixed, local) of each client, and of each pair of clients
+        value = {m: [p.w[m] * p.dH[m][l] - self.pi[m] + 2 * p.dC * p.f[m], -2 * p.dC * p.f[m]] for m in range(p.M)}
+        for m, r in [(i, j) for i in range(p.M) for j in p.W[i]]:
+            g = min([p.W[m][r] * p.dS[l][k] + self.h[m, r, k] for k in region.allowed[r] if k != l], default=0)
+            value[m][1] += g
+            value[r][0] -= self.h[m, r, l]
+            fixed, local = value.get((min(m, r), max(m, r)), (0, 0))
+            value[min(m, r), max(m, r)] = [fixed + self.h[m, r, l], local - g]
+        return value
+
+    def proved(self, p, region, l, value, content, undecided):  # no content with these clients is below the limit
+        totals = []
+        for theta in {p.theta(l, content), p.theta(l, [*content, *undecided])}:  # between them, the bound is concave
+            at = {key: fixed + theta * local for key, (fixed, local) in value.items()}
+            pairs = {j: [at.get((min(i, j), max(i, j)), 0) for i in content] for j in (*content, *undecided)}
+            half = {
+                j: [min(0, at.get((min(i, j), max(i, j)), 0)) * HALF for i in undecided if i != j] for j in undecided
+            }
+            total = sum(at[m] + sum(pairs[m]) * HALF for m in content)
+            totals.append(total + sum(min(0, at[j] + sum(pairs[j]) + sum(half[j])) for j in undecided))
+        if min(totals) >= self.least[l]:
+            return True
+        if not undecided:
+            return False
+        m, rest = undecided[0], undecided[1:]
+        without = region.allowed[m] == {l} or self.proved(p, region, l, value, content, rest)
+        return without and self.proved(p, region, l, value, (*content, m), rest)
+
+
+class HomePrices:  # labels are (server, 1 if processed there or 0 if delegated by it)
+    def __init__(self, p, step):
+        unit, limit = Fraction(2) ** -step["bits"], Fraction(2) ** (40 - step["bits"])
+        self.labels = [(l, s) for s in (1, 0) for l in range(p.L)]
+        ranges = number(step, "ranges", 256)
+        places = [(edge, label) for edge in sorted(p.pair) for label in self.labels]
+        self.message = unpacked(step, "messages", places, unit)
+        self.nu = unpacked(step, "prices", [(m, *label) for m in range(p.M) for label in self.labels], unit)
+        self.least = unpacked(step, "least", list(range(p.L)), unit)
+        numbers = [*self.message.values(), *self.nu.values(), *self.least.values()]
+        demand(all(abs(x) <= limit for x in numbers), "prices: a number is too large")
+        ends = unpacked(step, "ends", [(l, k) for l in range(p.L) for k in range(ranges)], 1)
+        falling = all(ends[l, k] >= ends[l, k + 1] for l in range(p.L) for k in range(ranges - 1))
+        demand(falling and all(0 <= end <= 2**20 for end in ends.values()), "ends: wrong numbers")
+        beta = unpacked(step, "beta", [(l, k) for l in range(p.L) for k in range(ranges + 2)], 1)
+        demand(all(x >= 0 for x in beta.values()), "beta: a number is negative")
+
+    def bound(self, p, region):
+        cost = [{(l, s): p.w[m] * p.dH[m][l] + (1 - s) * 2 * p.dC * p.f[m] + self.nu[m, l, s]
+                 for l, s in self.labels if l in region.allowed[m]} for m in range(p.M)]  # fmt: skip
+        for i, j in p.pair:
+            to_i = {label: self.message[(i, j), label] for label in cost[i]}
+            sent, received = p.W[i].get(j, 0), p.W[j].get(i, 0)
+            to_j = {(k, t): min(s * sent * p.dS[l][k] + t * received * p.dS[k][l] - to_i[l, s] for l, s in to_i)
+                    for k, t in cost[j]}  # fmt: skip
+            for m, message in ((i, to_i), (j, to_j)):
+                cost[m] = {label: cost[m][label] + message[label] for label in message}
+        return sum(min(labels.values()) for labels in cost) + sum(self.least.values())
+
+    def check(self, p, region):
+        for l in range(p.L):
+            allowed = [m for m in range(p.M) if l in region.allowed[m]]
+            for bits in range(2 ** len(allowed)):
+                content = [m for k, m in enumerate(allowed) if bits >> k & 1]
+                theta = p.theta(l, content)
+                profit = sum(theta * self.nu[m, l, 1] + (1 - theta) * self.nu[m, l, 0] for m in content)
+                demand(-profit >= self.least[l], f"least: a content of server {l} is below it")
+
+
 def number(container, key, most, least=0):
     demand(least <= container[key] <= most, f"{key}: not from {least} to {most}")
     return container[key]
@@ -241,20 +331,27 @@ def unpacked(step, name, places, unit):  # the numbers of a packed array by thei
 def check_format(certificate):  # the fields and types of the whole file, also of steps that are ignored later
     known = {"format", "instance", "home", "claim", "bits", "proof", *OPTIONAL}
     demand(isinstance(certificate, dict) and {*certificate, *OPTIONAL} == known, "certificate: wrong fields")
-    demand(certificate["format"] == "relocbench-certificate/1", "format: unknown")
+    demand(certificate["format"] in ("relocbench-certificate/1", "relocbench-certificate/2"), "format: unknown")
+    kinds = ["dual", *KINDS] + ["contents", "home-prices"] * certificate["format"].endswith("2")
     demand(isinstance(certificate["proof"], list) and len(certificate["proof"]) <= 100_000, "proof: no list of steps")
     made = {} if certificate.get("made") is None else certificate["made"]
     entries = made.values() if isinstance(made, dict) else [None]
     demand(all(isinstance(x, str | int | float) and repr(x) not in ("nan", "inf", "-inf") for x in entries), "made")
     for step in certificate["proof"]:
-        demand(isinstance(step, dict) and step.get("step") in ["dual", *KINDS], "proof: unknown step")
-        known = {"step", "first", *KINDS[step["step"]].split()} if step["step"] in KINDS else DUAL
+        demand(isinstance(step, dict) and step.get("step") in kinds, "proof: unknown step")
+        arrays = ARRAYS.get(step["step"], ("first",))
+        known = {"step", *OTHERS[step["step"]].split(), *arrays}
         demand(set(step) == known and type(step.get("fix", True)) is bool, "proof: a step has wrong fields")
-        for array in [step[name] for name in ARRAYS if name in step]:
+        for array in [step[name] for name in ARRAYS.get(step["step"], ())]:
             demand(isinstance(array, dict) and set(array) == {"bits", "data"}, "an array has wrong fields")
             demand(type(array["bits"]) is int and array["bits"] in (0, 1, *range(8, 65, 8)), "an array has wrong bits")
             demand(isinstance(array["data"], str) and BASE64.fullmatch(array["data"]), "an array is not in base64")
-    for key, value in [item for part in (certificate, *certificate["proof"]) for item in part.items()]:
+    for key, value in [
+        (key, value)
+        for part in (certificate, *certificate["proof"])
+        for key, value in part.items()
+        if key not in ARRAYS.get(part.get("step"), ())
+    ]:
         values = value if key in ("home", "servers", "alpha", "beta", "hard") else [value]
         least, most = RANGES.get(key, (-(2**63), 2**63 - 1))
         right = isinstance(values, list) and all(type(x) is int and least <= x <= most for x in values)
@@ -268,6 +365,12 @@ def prove(p, proof, claim):  # or raise Rejected
         while region.propagate(p):
             demand(steps, "claim: not proved, no step is left for a region")
             step, steps = steps[0], steps[1:]
+            if step["step"] in ("contents", "home-prices"):
+                prices = (Contents if step["step"] == "contents" else HomePrices)(p, step)
+                if prices.bound(p, region) >= claim:
+                    prices.check(p, region)
+                    break
+                continue
             if step["step"] != "dual":
                 first = number(step, "first", len(steps))
                 waiting += zip(region.split(p, step), (steps[:first], steps[first:]), strict=True)

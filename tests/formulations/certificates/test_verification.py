@@ -40,16 +40,8 @@ READERS = {
     "kernels.ragged",
     "notebook_card",
 }
-OWN_MODULES = {
-    "budget",
-    "certificate",
-    "exact_bound",
-    "home_prices_bound",
-    "integer_problem",
-    "packed_arrays",
-    "region",
-    "topic_search",
-}
+OWN_MODULES = {"budget", "certificate", "content_bound", "exact_bound", "home_prices_bound", "integer_problem"}
+OWN_MODULES |= {"least_content", "packed_arrays", "region", "topic_search"}
 
 
 def imported(module):

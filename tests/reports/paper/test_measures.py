@@ -6,20 +6,21 @@ import pytest
 
 from relocbench.instances.evaluation import evaluate
 from relocbench.instances.generators.generate import generate
-from relocbench.reports.paper.measures import BEST, Case, Measures, carry_bounds, measure
+from relocbench.reports.paper.measures import BEST, Case, Measures, carry_bounds, measure, read_rows, write_rows
 
 
 @pytest.fixture(scope="module")
 def case():
-    return Case("sigma", 5.0, 3, generate("paper", 3, sigma=5, topics=6, servers=4))
+    return Case("paper", "sigma", 5.0, 3, generate("paper", 3, sigma=5, topics=6, servers=4))
 
 
 def test_the_measures_agree_with_the_evaluator(case):
     instance = case.instance
     home = np.zeros(instance.n_clients, np.int32)
     cost = evaluate(instance, home)
-    row = measure(case, home, "mine", 1.5, bound=cost.objective)
-    assert (row.study, row.x, row.seed, row.method, row.seconds) == ("sigma", 5.0, 3, "mine", 1.5)
+    row = measure(case, home, "mine", cost.objective)
+    assert (row.group, row.study, row.x, row.seed, row.method) == ("paper", "sigma", 5.0, 3, "mine")
+    assert row.storage_once == pytest.approx(instance.spool.sum() / instance.storage_capacity.sum())
     assert (row.y, row.y1, row.y2) == (cost.y, cost.y1, cost.y2)
     # All clients have the same home out of four servers.
     assert row.fullest_storage == pytest.approx(4 * row.storage_use) == cost.storage_load[0] / 640
@@ -44,7 +45,7 @@ def test_differences_are_paired_and_to_the_best_of_the_others(case):
     ]
     found = Measures([*rows, rows_of(case, seed=2, method="a")])
     assert found.differences("sigma", 5.0, "a", ["b", "c"]) == [-1.0, 1.0]
-    assert found.mean("sigma", 5.0, "b", "y")[0] == 3.5
+    assert found.mean("sigma", 5.0, "b", "y").mean == 3.5
     assert found.mean("sigma", 5.0, "b", "bound") is None
     assert found.mean("sigma", 1.0, "b", "y") is None
 
@@ -68,7 +69,8 @@ def test_larger_spools_never_cost_less():
 
 def test_the_file_holds_every_row(case, tmp_path):
     rows = [rows_of(case, seed=seed, method=BEST) for seed in range(3)]
-    Measures(rows).write(tmp_path / "rows.parquet")
+    write_rows(rows, tmp_path / "rows.parquet")
+    assert read_rows(tmp_path / "rows.parquet") == rows
     table = pq.read_table(tmp_path / "rows.parquet")
     assert table.column("seed").to_pylist() == [0, 1, 2]
     assert table.column("proved").to_pylist() == [False] * 3

@@ -20,7 +20,7 @@ pytestmark = pytest.mark.slow
 
 # The first instance is too large to be solved exactly, and the library has a bound of it. The second is solved exactly.
 ARGUMENTS = [
-    *("study", "library:small-overloaded-m39-l9-0", "--family", "small", "--seeds", "1", "--set", "clients=10"),
+    *("study", "library:paper-s10-0", "--family", "small", "--seeds", "1", "--set", "clients=10"),
     *("--set", "regime=overloaded", "--method", "nearest,anneal[moves=2e4]", "--seed", "0,1", "--jobs", "2"),
 ]
 
@@ -50,11 +50,11 @@ def test_the_data_states_the_reference_of_each_run(folder):
     for row in rows:
         assert row["format"] == "relocbench-excess/2"
         assert row["excess"] == pytest.approx(max(0.0, row["objective"] / row["reference"] - 1))
-        known = row["instance"] == "small-overloaded-m39-l9-0"
+        known = row["instance"] == "paper-s10-0"
         assert row["reference_kind"] == ("certified bound" if known else "proven optimum")
         assert row["reference_by"].startswith("library" if known else "branch-price")
         assert row["best_known"] <= row["objective"]
-    assert {row["regime"] for row in rows} == {"small-overloaded"}
+    assert {row["regime"] for row in rows} == {"paper-s10", "small-overloaded"}
 
 
 def test_a_second_call_repeats_no_runs(folder, monkeypatch, capsys):
@@ -65,7 +65,7 @@ def test_a_second_call_repeats_no_runs(folder, monkeypatch, capsys):
     assert (folder / "report.html").stat().st_mtime_ns > page
     answer = json.loads(capsys.readouterr().out)
     assert answer["runs"] == 8
-    assert [line["selector"] for line in answer["summary"]] == ["nearest", "anneal[moves=20000]"]
+    assert [line["selector"] for line in answer["summary"]] == ["nearest", "anneal[moves=20000]"] * 2
 
 
 def test_the_command_of_a_point_reproduces_its_objective(folder, tmp_path):
