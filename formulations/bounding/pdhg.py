@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from relocbench.instances.kernels.compiled import compiled
+from relocbench.instances.kernels.compiled import compiled, compiled_reordered
 from relocbench.instances.kernels.ragged import FloatArray, IntArray, OffsetArray
 
 SingleArray = npt.NDArray[np.float32]
@@ -280,7 +280,7 @@ def _step_topics(problem: PdhgProblem, v: PdhgIterate, primal_weight: float) -> 
             v.y[n, l] = new
 
 
-@compiled
+@compiled_reordered
 def _step_edges(problem: PdhgProblem, v: PdhgIterate, primal_weight: float) -> None:
     """Primal step of ``z``, then dual step of the messages by the violation of ``Σ z = x``."""
     servers = v.alpha.shape[0]
@@ -301,10 +301,11 @@ def _step_edges(problem: PdhgProblem, v: PdhgIterate, primal_weight: float) -> N
         for a in range(rows):
             to_first = np.float32(v.message_first[first_at + a])
             row_sum = zero
+            z, cost = v.z[at : at + columns], problem.pair_cost[at : at + columns]
             for b in range(columns):
-                old = v.z[at + b]
-                new = max(zero, old - step * (problem.pair_cost[at + b] - to_first - to_second[b]))
-                v.z[at + b] = new
+                old = z[b]
+                new = max(zero, old - step * (cost[b] - to_first - to_second[b]))
+                z[b] = new
                 extrapolated = new + new - old
                 row_sum += extrapolated
                 column_sum[b] += extrapolated
