@@ -20,6 +20,7 @@ from relocbench.formulations.certificates.integer_problem import (
 from relocbench.formulations.certificates.packed_arrays import Int64Array, unpacked
 from relocbench.formulations.certificates.region import ONE, THETA_BITS, Region, propagated, restricted, theta_range
 from relocbench.instances.errors import InputError, shown
+from relocbench.instances.kernels.ragged import FloatArray
 
 # The largest array has one entry for each pair of homes of an edge. Edges are processed in blocks of at most this
 # number of entries, which fit into the processor's cache.
@@ -66,7 +67,7 @@ class DualBound:
         self._unary: IntegerArray = self._product(problem.weight[:, None], problem.distance) + charges.astype(
             self._dtype
         )
-        for edges in self._blocks():
+        for edges in self._blocks(self._order[~self._silent[problem.first[self._order]]]):
             _, first, second = self._completed(edges)
             self._add_messages(self._unary, edges, first, second)
         self._least: IntegerArray = np.where(region.allowed, self._unary, self._infinite).min(axis=1)
@@ -149,6 +150,7 @@ class DualBound:
         local = _sums(region.allowed.shape, place, np.where(counted, self._shares, 0)) << (unit - self._dual.bits)
         local += self._priced(problem.demand[:, None] * self._beta[None, :], unit)
         constant = 0
+        least_remote = self._delegation_cost(np.full(problem.n_clients, problem.server_delay.max()))
         for l in range(problem.n_servers):
             problem.budget.check_time()
             if self._hard[l] and not least[l]:
@@ -161,7 +163,10 @@ class DualBound:
             constant += (-price << max(by, 0)) // (theta << max(-by, 0))
             if least[l] == ONE:
                 continue
-            remote = self._delegation_cost(l)
+            needed = 0 if self._hard[l] else local[:, l]
+            if not opened.any() and (most[:, l] == ONE).all() and (least_remote >= needed).all():
+                continue  # no client gains by delegation, so the charge is least at θ = 1
+            remote = self._delegation_cost(np.where(region.allowed, problem.server_delay[l][None, :], 0.0).max(axis=1))
             # The charge is linear in θ, so it is least at an end of the range.
             thetas = least[l], most[:, l]
             if self._hard[l]:
@@ -173,10 +178,12 @@ class DualBound:
                 local[:, l] = np.minimum(*ends)
         return local, constant
 
-    def _delegation_cost(self, server: int) -> IntegerArray:
-        """Return a lower bound on the cost of delegating all of each client, minus that of processing it locally."""
+    def _delegation_cost(self, farthest: FloatArray) -> IntegerArray:
+        """Return a lower bound on the cost of delegating all of each client, minus that of processing it locally.
+
+        No message travels farther between servers than given for its receiver.
+        """
         problem = self._problem
-        farthest = np.where(self._region.allowed, problem.server_delay[server][None, :], 0.0).max(axis=1)
         saved: IntegerArray = np.zeros(problem.n_clients, self._dtype)
         np.add.at(
             saved, problem.sender, self._product(problem.sent, rounded_delays(farthest, True)[problem.receiver], -1)
@@ -201,23 +208,27 @@ class DualBound:
         """
         problem, allowed = self._problem, self._region.allowed
         usable = self._active & allowed
-        usable[~usable.any(axis=1)] = allowed[~usable.any(axis=1)]
+        without = ~usable.any(axis=1)
+        usable[without] = allowed[without]
+        # All messages of an edge are 0 if those to its first client are, and if this client may be at every server:
+        # two clients at the same server cost nothing.
+        self._silent = without & allowed.all(axis=1)
         self._table = np.argsort(np.where(usable, 0, np.where(allowed, 1, 2)), axis=1, kind="stable")
         self._n_active, self._n_allowed = usable.sum(axis=1), allowed.sum(axis=1)
         self._rank = np.cumsum(self._active, axis=1) - 1
         self._order = np.lexsort((self._n_allowed[problem.second], self._n_allowed[problem.first]))
 
-    def _blocks(self) -> Iterator[Int64Array]:
-        """Yield all edges in blocks, in which the first clients have the same number of homes."""
+    def _blocks(self, order: Int64Array) -> Iterator[Int64Array]:
+        """Yield sorted edges in blocks, in which the first clients have the same number of homes."""
         problem = self._problem
-        rows, columns = self._n_allowed[problem.first[self._order]], self._n_allowed[problem.second[self._order]]
+        rows, columns = self._n_allowed[problem.first[order]], self._n_allowed[problem.second[order]]
         begin = 0
         while begin < len(rows):
             end = int(np.searchsorted(rows, rows[begin], side="right"))
             most = max(1, ENTRIES // int(rows[begin] * columns[begin:end].max()))
             end = min(end, begin + most)
             problem.budget.check_time()
-            yield self._order[begin:end]
+            yield order[begin:end]
             begin = end
 
     def _ends(self, edges: Int64Array) -> tuple[Int64Array, Int64Array, Int64Array, Int64Array, BoolArray]:
@@ -294,7 +305,7 @@ class DualBound:
             return DualBound(problem, self._region, self._dual, long=True).forbidden(claim)
         reduced_cost = np.where(allowed, np.minimum(self._unary - self._least[:, None], missing), 0)
         star = reduced_cost.copy()
-        for edges in self._blocks():
+        for edges in self._blocks(self._order):
             cost, first, second = self._completed(edges)
             i, j, home_i, home_j, real = self._ends(edges)
             slack = np.minimum(cost - first[:, :, None] - second[:, None, :], missing)
