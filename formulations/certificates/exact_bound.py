@@ -208,13 +208,13 @@ class DualBound:
         """
         problem, allowed = self._problem, self._region.allowed
         usable = self._active & allowed
-        without = ~usable.any(axis=1)
+        without = usable.sum(axis=1) == 0
         usable[without] = allowed[without]
-        # All messages of an edge are 0 if those to its first client are, and if this client may be at every server:
-        # two clients at the same server cost nothing.
-        self._silent = without & allowed.all(axis=1)
         self._table = np.argsort(np.where(usable, 0, np.where(allowed, 1, 2)), axis=1, kind="stable")
         self._n_active, self._n_allowed = usable.sum(axis=1), allowed.sum(axis=1)
+        # All messages of an edge are 0 if those to its first client are, and if this client may be at every server:
+        # two clients at the same server cost nothing.
+        self._silent: BoolArray = without & (self._n_allowed == problem.n_servers)
         self._rank = np.cumsum(self._active, axis=1) - 1
         self._order = np.lexsort((self._n_allowed[problem.second], self._n_allowed[problem.first]))
 
