@@ -105,10 +105,10 @@ class _Guidance:
 class _Search:
     """Annealing in its own thread, guided by the bound."""
 
-    def __init__(self, incumbent: _Incumbent, seed: int, budget: TimeBudget) -> None:
+    def __init__(self, incumbent: _Incumbent, seed: int, budget: TimeBudget, reserve: float) -> None:
         params = PARAMS.search
         self._incumbent, self._seed = incumbent, seed
-        last = min(params.end * budget.time_limit, budget.time_limit - budget.proof(1))
+        last = min(params.end * budget.time_limit, budget.time_limit - reserve)
         self._end = time.perf_counter() + last - budget.seconds
         self._first_round_time = params.first_round_time * budget.time_limit
         usual_round = ROUND_PER_CLIENT * incumbent.instance.n_clients / params.proposals_per_second
@@ -384,7 +384,8 @@ class _Run:
         if budget.is_large and budget.allows(2 * budget.without_messages):
             budget.rehearse(lambda: self._verdict(self._without_messages(), math.inf))
         self._has_root = not budget.is_large or budget.allows(budget.proof(1) + 2 * budget.bound)
-        self._search = _Search(self._incumbent, self._seed, budget)
+        reserve = budget.proof(1) if self._has_root else budget.without_messages
+        self._search = _Search(self._incumbent, self._seed, budget, reserve)
         with ThreadPoolExecutor(1) as pool:
             running = pool.submit(self._search.run)
             try:
@@ -574,6 +575,7 @@ class _Run:
         stalled, guided_gap, bound = 0, PARAMS.search.guidance_gap * incumbent.cost, self._budget.bound
         while self._has_time(bound) and (stalled < params.patience or root.relaxation.pairs > params.most_pairs):
             gain = root.step(lambda: self._has_time(bound))
+            self._budget.measure_load()
             self._record(root.bound.value)
             gap = incumbent.cost - root.bound.value
             if root.bound.value >= self._tree.cutoff:

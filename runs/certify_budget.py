@@ -1,7 +1,8 @@
 """The time of a certification: how long its proof takes to verify, so that the search ends early enough.
 
 Verification is part of the time limit of :func:`runs.certify.certify`. With 50,000 clients and 100 servers it takes
-more than a minute. Its length is estimated from the size of the instance and corrected by a rehearsal.
+more than a minute. Its length is estimated from the size of the instance, and corrected by a rehearsal and by how much
+of the processor this thread gets.
 """
 
 import time
@@ -69,10 +70,10 @@ class TimeBudget:
     """
 
     def __init__(self, instance: Instance, time_limit: float, params: BudgetParams = PARAMS) -> None:
-        self._begin = time.perf_counter()
+        self._begin, self._begin_processor = time.perf_counter(), time.thread_time()
         self.time_limit = time_limit
         self._params = params
-        self._slowness = 1.0
+        self._speed_factor = self._load = 1.0
         self._homes = instance.n_clients * instance.n_servers
         self._publications = len(instance.publishers.item)
         self._pairs = 0
@@ -96,6 +97,10 @@ class TimeBudget:
     def _without_messages(self) -> float:
         params = self._params
         return params.per_publication * self._publications + params.per_home * self._homes
+
+    @property
+    def _slowness(self) -> float:
+        return self._speed_factor * self._load
 
     @property
     def until_twice(self) -> float:
@@ -176,7 +181,13 @@ class TimeBudget:
         Result
             What it returns.
         """
-        begin = self.seconds
+        begin = time.thread_time()
         result = verification()
-        self._slowness = max(1.0, (self.seconds - begin) / self._without_messages)
+        self._speed_factor = max(1.0, (time.thread_time() - begin) / self._without_messages)
+        self.measure_load()
         return result
+
+    def measure_load(self) -> None:
+        """Measure how much longer everything takes because others use the processor; for a thread that never waits."""
+        processor = time.thread_time() - self._begin_processor
+        self._load = max(1.0, self.seconds / processor) if processor > 0 else 1.0
