@@ -196,9 +196,9 @@ class DualBound:
 
     def _product(self, one: Rounded, other: Rounded, sign: int = 1) -> IntegerArray:
         """Return products in units of ``2^-unit``, rounded down, or up if the sign is -1."""
-        mantissa = one.mantissa.astype(self._dtype) * other.mantissa.astype(self._dtype)
-        shifted = floor_shift(sign * mantissa, one.exponent + other.exponent + self.unit)
-        return sign * shifted
+        mantissa = one.mantissa.astype(self._dtype, copy=False) * other.mantissa.astype(self._dtype, copy=False)
+        by = one.exponent + other.exponent + self.unit
+        return floor_shift(mantissa, by) if sign == 1 else -floor_shift(-mantissa, by)
 
     def _order_homes(self) -> None:
         """Sort each client's homes (active ones, then other allowed ones) and the edges (by their numbers of homes).
@@ -245,11 +245,12 @@ class DualBound:
         """Return the cost of each pair of homes of each edge; infinite if the pair is not real."""
         _, _, home_i, home_j, real = self._ends(edges)
         here, there = home_i[:, :, None], home_j[:, None, :]
-        cost: IntegerArray = np.zeros((len(edges), home_i.shape[1], home_j.shape[1]), self._dtype)
+        parts = []
         for weight, place in zip(self._problem.edge_weights, ((here, there), (there, here)), strict=False):
             part = weight[edges]
             part = Rounded(part.mantissa[:, None, None], part.exponent[:, None, None])
-            cost += self._product(part, self._problem.between[place])
+            parts.append(self._product(part, self._problem.between[place]))
+        cost: IntegerArray = parts[0] if len(parts) == 1 else parts[0] + parts[1]
         if not real.all():
             cost[np.broadcast_to(~real[:, None, :], cost.shape)] = self._infinite
         return cost
