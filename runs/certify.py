@@ -297,8 +297,8 @@ def certify(
         Seed of the search for homes.
     time_limit
         Seconds, including verification, without loading and compiling, which happen once per process. If they are too
-        few for a first bound and its proof, it takes longer. An interrupt (Ctrl-C) ends the search early; the current
-        homes and bound are certified.
+        few for a relaxation of a large instance and its proof, the bound is the sum of the distances to the nearest
+        servers, or 0. An interrupt (Ctrl-C) ends the search early; the current homes and bound are certified.
     start
         Homes to start from: one server per client, a file of homes, or a result; by default the nearest servers.
     on_progress
