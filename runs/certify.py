@@ -368,7 +368,7 @@ class _Run:
         self._trace: list[tuple[float, float, float]] = []
         self._bound = self._root_bound = -math.inf
         self._content_tree: Tree | None = None
-        self._has_root = True
+        self._has_root, self._interrupted = True, False
         home = nearest_server(instance) if start is None else checked_home(instance, start)
         self._scaling, self._incumbent = self._find_first_homes(home)
         incumbent = self._incumbent
@@ -493,7 +493,9 @@ class _Run:
         steps = 1 + PARAMS.certificate.steps_per_node * self._tree.explored
         # No file has more than MOST_STEPS steps. Fixing homes at a node needs steps of its own, so half of them
         # are kept in reserve.
-        return steps < MOST_STEPS / 2 and self._budget.allows(step + self._budget.proof(steps))
+        if self._interrupted or steps >= MOST_STEPS / 2:
+            return False
+        return self._budget.allows(step + self._budget.proof(steps))
 
     def _record(self, bound: float) -> None:
         """Add the incumbent and the bound to the trace, and report them."""
@@ -537,7 +539,7 @@ class _Run:
         try:
             self._solve_root(root)
         except KeyboardInterrupt:
-            self._budget.time_limit = 0.0
+            self._interrupted = True
             raise
         finally:
             self._root_bound = root.bound.value

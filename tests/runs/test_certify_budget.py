@@ -125,6 +125,20 @@ def test_a_verification_that_does_not_end_in_time_is_replaced_by_a_shorter_one(m
     assert has_messages(certified(monkeypatch, QUICK, time_limit=1.0).certificate)
 
 
+def test_an_interrupted_run_of_a_large_instance_certifies_its_current_bound(monkeypatch):
+    monkeypatch.setattr(certify_module, "TimeBudget", partial(TimeBudget, params=QUICK))
+    calls = []
+
+    def interrupt(seconds, incumbent, bound):
+        calls.append(bound)
+        if len(calls) == 2:
+            raise KeyboardInterrupt
+
+    found = certify(SMALL, time_limit=600, on_progress=interrupt)
+    assert has_messages(found.certificate)
+    assert found.bound >= 0.99 * calls[0]
+
+
 def test_iterations_end_within_a_step_when_the_time_is_over(monkeypatch):
     root = RootRelaxation(certify_module.client_graph(INSTANCE), nearest_server(INSTANCE), False)
     done = []
