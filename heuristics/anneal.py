@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from relocbench.heuristics.anneal_kernel import Journal, Neighbourhood, anneal_batch, nearest_servers, sample_changes
-from relocbench.heuristics.anneal_prices import Prices
+from relocbench.heuristics.anneal_prices import FirstPrices, Prices
 from relocbench.instances.errors import InputError
 from relocbench.instances.incremental_state import State
 from relocbench.instances.instance import Instance
@@ -36,10 +36,16 @@ class Round:
         that random proposals make.
     priced
         Whether the loads of servers have prices (:mod:`heuristics.anneal_prices`) until shortly before the end.
+    first_prices
+        The initial prices, if they are known.
+    final_heat
+        The temperature at the end, as a share of the typical change; None for the usual one.
     """
 
     heat: float
     priced: bool
+    first_prices: FirstPrices | None = None
+    final_heat: float | None = None
 
 
 @dataclass(frozen=True)
@@ -196,6 +202,8 @@ def anneal_among(
     priced: bool,
     effort: float,
     time_used: Callable[[], float],
+    first_prices: FirstPrices | None = None,
+    final_heat: float | None = None,
 ) -> IntArray:
     """Run one round of annealing that prefers the likely homes, and return the best homes found.
 
@@ -215,6 +223,8 @@ def anneal_among(
     time_used
         Called after each batch. It returns the used share of the time available for this round. If the time is too
         short for the round, the round cools faster; it ends when the share reaches 1.
+    first_prices, final_heat
+        As in :class:`Round`.
 
     Returns
     -------
@@ -223,7 +233,7 @@ def anneal_among(
     """
     search = _Search(instance, start, seed, _near(instance) if likely is None else _likely(instance, likely))
     length = int(effort * max(PARAMS.round_per_client * len(search.around.moving), PARAMS.shortest_round))
-    search.begin_round(length, Round(heat, priced))
+    search.begin_round(length, Round(heat, priced, first_prices, final_heat))
     done, progress, used = 0, 0.0, time_used()
     while max(progress, used) < 1:
         done += search.run_batch(length - done, progress)
@@ -258,8 +268,9 @@ class _Search:
         change = np.abs(sample_changes(self._state.arrays, self.around, self._random, self._params.sampled_changes))
         # Temperatures are relative to the median nonzero change, so that the units of delay do not matter.
         typical = float(np.median(change[change > 0])) if change.any() else 1.0
-        self._length, self._hot, self._cold = length, mode.heat * typical, self._params.final_heat * typical
-        self._prices = Prices(self._state.instance, typical) if mode.priced else None
+        final_heat = self._params.final_heat if mode.final_heat is None else mode.final_heat
+        self._length, self._hot, self._cold = length, mode.heat * typical, final_heat * typical
+        self._prices = Prices(self._state.instance, typical, mode.first_prices) if mode.priced else None
 
     def run_batch(self, most: int, progress: float) -> int:
         """Make at most ``most`` proposals and return their number; ``progress`` is the finished part of the round."""

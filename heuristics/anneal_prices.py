@@ -14,6 +14,9 @@ from relocbench.instances.incremental_state import State
 from relocbench.instances.instance import Instance
 from relocbench.instances.kernels.ragged import FloatArray
 
+# The prices of storage and of compute loads, per server.
+FirstPrices = tuple[FloatArray, FloatArray]
+
 
 @dataclass(frozen=True)
 class PriceParams:
@@ -49,13 +52,20 @@ class Prices:
         The problem.
     typical
         The typical change of the objective that a proposal makes.
+    first
+        The initial prices of storage and compute loads at each server, such as multipliers of a relaxation; None if
+        they are not known.
     """
 
-    def __init__(self, instance: Instance, typical: float) -> None:
+    def __init__(self, instance: Instance, typical: float, first: FirstPrices | None = None) -> None:
         self._storage = _first_prices(instance.spool, typical, instance.n_servers)
         self._compute = _first_prices(instance.client_demand, typical, instance.n_servers)
         self._progress = 0.0
         self._least = PARAMS.least_price * self._storage[0], PARAMS.least_price * self._compute[0]
+        if first is not None:
+            self._storage, self._compute = (
+                np.maximum(least, prices) for least, prices in zip(self._least, first, strict=True)
+            )
 
     def impose(self, state: State, progress: float) -> None:
         """Adapt the prices to the loads of a state, and set prices and larger capacities in it.

@@ -24,6 +24,7 @@ from relocbench.formulations.bounding.certificate_steps import certificate_steps
 from relocbench.formulations.bounding.client_graph import client_graph
 from relocbench.formulations.bounding.contents_relaxation import ContentsRelaxation, HomePricesDual
 from relocbench.formulations.bounding.dual_bound import Dual, least_cost_with
+from relocbench.formulations.bounding.region import Region
 from relocbench.formulations.bounding.root_relaxation import RootRelaxation
 from relocbench.formulations.bounding.scaling import Scaling, scaling_of
 from relocbench.formulations.branch_price.solve import grow_tree
@@ -37,6 +38,7 @@ from relocbench.formulations.incumbent import Incumbent
 from relocbench.formulations.local_search import descend
 from relocbench.formulations.solvers.availability import missing
 from relocbench.heuristics.anneal import ROUND_PER_CLIENT, anneal_among
+from relocbench.heuristics.anneal_prices import FirstPrices
 from relocbench.instances.checks import checked_seed, checked_time_limit
 from relocbench.instances.errors import InputError, plural
 from relocbench.instances.evaluation import checked_home, evaluate
@@ -47,6 +49,7 @@ from relocbench.instances.kernels.ragged import FloatArray, IntArray
 from relocbench.instances.nearest_server import nearest_server
 from relocbench.instances.notebook_card import card, percent
 from relocbench.instances.solution import Progress, Solution, report
+from relocbench.runs.certify_budget import TimeBudget
 from relocbench.runs.certify_params import PARAMS
 from relocbench.runs.isolation.import_guard import refuse_during_import
 from relocbench.runs.solve import Result, warm_up
@@ -104,21 +107,29 @@ class _Guidance:
 class _Search:
     """Annealing in its own thread, guided by the bound."""
 
-    def __init__(self, incumbent: _Incumbent, seed: int, time_limit: float) -> None:
+    def __init__(self, incumbent: _Incumbent, seed: int, budget: TimeBudget, reserve: float) -> None:
         params = PARAMS.search
         self._incumbent, self._seed = incumbent, seed
-        self._end = time.perf_counter() + params.end * time_limit
-        self._first_round_time = params.first_round_time * time_limit
+        last = min(params.end * budget.time_limit, budget.time_limit - reserve)
+        self._end = time.perf_counter() + last - budget.seconds
+        self._first_round_time = params.first_round_time * budget.time_limit
         usual_round = ROUND_PER_CLIENT * incumbent.instance.n_clients / params.proposals_per_second
-        self._first_effort = 1.0
-        if usual_round > params.long_round:
-            self._first_effort = min(params.most_effort, max(1.0, self._first_round_time / usual_round))
+        self.is_long = usual_round > params.long_round
         self._stop = threading.Event()
         self._guidance: _Guidance | None = None
+        self._prices: FirstPrices | None = None
 
     def guide(self, guidance: _Guidance) -> None:
         """Use new guidance from the next round on."""
         self._guidance = guidance
+
+    def price(self, prices: FirstPrices) -> None:
+        """Use new multipliers of the capacities as initial prices from the next round on."""
+        self._prices = prices
+
+    def wait(self) -> None:
+        """Wait until the last round must have cooled."""
+        self._stop.wait(max(0.0, self._end - time.perf_counter()))
 
     def stop(self) -> None:
         """End the current round and the search."""
@@ -131,9 +142,15 @@ class _Search:
         gap_part = min(1.0, params.gap_clients / incumbent.instance.n_clients)
         guided_rounds = 0
         for number in range(1, 1 << 30):
-            likely, start, heat, priced, effort = None, incumbent.home, 1.0, True, self._first_effort
+            likely, start, heat, priced, effort, final_heat = None, incumbent.home, 1.0, True, 1.0, None
             guidance = self._guidance
-            if guidance is not None:
+            if self.is_long:
+                heat = params.long_first_heat if number == 1 else params.long_heat
+                effort, final_heat = (
+                    params.long_first_effort * 2.0 ** min(max(number - 2, 0), 10),
+                    params.long_final_heat,
+                )
+            elif guidance is not None:
                 this_round = params.rounds[guided_rounds % len(params.rounds)]
                 heat, priced = this_round.heat, this_round.priced
                 gap = incumbent.cost - guidance.bound
@@ -143,7 +160,8 @@ class _Search:
                 effort = min(1.0, params.first_effort * 2.0 ** min(guided_rounds // len(params.rounds), 10))
                 guided_rounds += 1
             begin = time.perf_counter()
-            end = self._end if likely is not None else min(self._end, begin + self._first_round_time)
+            unguided = likely is None and (number == 1 or not self.is_long)
+            end = min(self._end, begin + self._first_round_time) if unguided else self._end
             found = anneal_among(
                 incumbent.instance,
                 likely,
@@ -153,6 +171,8 @@ class _Search:
                 priced=priced,
                 effort=effort,
                 time_used=partial(self._time_used, begin, end),
+                first_prices=self._prices,
+                final_heat=final_heat,
             )
             incumbent.offer(found)
             if self._stop.is_set():
@@ -279,8 +299,8 @@ def certify(
         Seed of the search for homes.
     time_limit
         Seconds, including verification, without loading and compiling, which happen once per process. If they are too
-        few for a first bound and its proof, it takes longer. An interrupt (Ctrl-C) ends the search early; the current
-        homes and bound are certified.
+        few for a relaxation of a large instance and its proof, the bound is the sum of the distances to the nearest
+        servers, or 0. An interrupt (Ctrl-C) ends the search early; the current homes and bound are certified.
     start
         Homes to start from: one server per client, a file of homes, or a result; by default the nearest servers.
     on_progress
@@ -357,29 +377,37 @@ class _Run:
         time_limit: float,
         on_progress: Progress | None,
     ) -> None:
-        self._begin = time.perf_counter()
-        self._instance, self._seed, self._time_limit, self._on_progress = instance, seed, time_limit, on_progress
+        self._budget = TimeBudget(instance, time_limit)
+        self._instance, self._seed, self._on_progress = instance, seed, on_progress
         self._trace: list[tuple[float, float, float]] = []
         self._bound = self._root_bound = -math.inf
         self._home_prices: HomePricesDual | None = None
         self._content_tree: Tree | None = None
+        self._has_root, self._interrupted = True, False
         home = nearest_server(instance) if start is None else checked_home(instance, start)
         self._scaling, self._incumbent = self._find_first_homes(home)
         incumbent = self._incumbent
         self._graph = client_graph(self._scaling.capped)
-        self._search = _Search(incumbent, seed, time_limit)
+        self._budget.count_pairs(self._graph.n_edges, self._graph.n_servers)
         self._tree = BranchAndBound(self._graph, lambda: incumbent.cost, incumbent.offer_rounded, self._has_time)
-        pairs = self._graph.n_edges * self._graph.n_servers**2
-        self._seconds_per_step = PARAMS.certificate.seconds_per_step + PARAMS.certificate.seconds_per_pair * pairs
 
     def search(self) -> None:
         """Raise the bound and lower the cost until they meet or the time limit is reached."""
         if not self._incumbent.cost:
             return  # no cost is below 0
+        budget = self._budget
+        if budget.is_large and budget.allows(2 * budget.without_messages):
+            budget.rehearse(lambda: self._verdict(self._without_messages(), math.inf))
+        self._has_root = not budget.is_large or budget.allows(budget.proof(1) + 2 * budget.bound)
+        reserve = budget.proof(1) if self._has_root else budget.without_messages
+        self._search = _Search(self._incumbent, self._seed, budget, reserve)
         with ThreadPoolExecutor(1) as pool:
             running = pool.submit(self._search.run)
             try:
-                self._raise_bound()
+                if self._has_root:
+                    self._raise_bound()
+                else:
+                    self._search.wait()
             except KeyboardInterrupt:
                 pass  # the current homes and bound are certified
             finally:
@@ -389,10 +417,10 @@ class _Run:
     def certified(self) -> Certified:
         """Write the certificate and verify it."""
         tree, instance = self._tree, self._instance
-        if tree.root is None and self._incumbent.cost:
+        if self._has_root and tree.root is None and self._incumbent.cost:
             raise KeyboardInterrupt  # interrupted before there was a bound
         for certificate, seconds in self._certificates(tree.root):
-            verdict = verify(instance, certificate, time_limit=seconds, memory_limit=math.inf, max_steps=MOST_STEPS)
+            verdict = self._verdict(certificate, seconds)
             if verdict.proved and verdict.bound is not None:
                 break
         else:
@@ -409,21 +437,37 @@ class _Run:
         )
         return Certified(solution, certificate, verdict)
 
+    def _verdict(self, certificate: Certificate, seconds: float) -> Verdict:
+        return verify(self._instance, certificate, time_limit=seconds, memory_limit=math.inf, max_steps=MOST_STEPS)
+
+    def _plain(self) -> Certificate:
+        """Return the certificate that claims nothing but that no cost is below 0."""
+        return Certificate(
+            instance=self._instance.hash,
+            home=self._incumbent.home,
+            claim=0,
+            bits=PARAMS.certificate.claim_bits - self._scaling.delay_exponent,
+            proof=(),
+            made={"method": "bound", "seed": self._seed, "regions": self._tree.explored},
+        )
+
+    def _without_messages(self) -> Certificate:
+        """Return the certificate that every client is at least as far from its home as from its nearest server."""
+        scaling, params = self._scaling, PARAMS.certificate
+        claimed = self._graph.distance_cost.min(axis=1).sum() * (1 - params.claim_margins[0])
+        claim = math.floor(claimed * 2**params.claim_bits)
+        step = dual_to_step(Dual.silent(Region.root(self._graph)))
+        capped = replace(self._plain(), delay_cap=scaling.delay_cap, cloud_cap=scaling.cloud_cap)
+        return replace(capped, claim=claim, proof=(step,))
+
     def _certificates(self, root: Node | None) -> Iterator[tuple[Certificate, float]]:
         """Yield certificates, the best first, and the seconds to verify them; the verifier accepts at least the last.
 
         The bound was computed in floating point. With delays and loads of very different magnitudes it may be above
         what the verifier proves.
         """
-        scaling, params = self._scaling, PARAMS.certificate
-        plain = Certificate(
-            instance=self._instance.hash,
-            home=self._incumbent.home,
-            claim=0,
-            bits=params.claim_bits - scaling.delay_exponent,
-            proof=(),
-            made={"method": "bound", "seed": self._seed, "regions": self._tree.explored},
-        )
+        scaling, params, budget = self._scaling, PARAMS.certificate, self._budget
+        plain = self._plain()
         about = replace(plain, delay_cap=scaling.delay_cap, cloud_cap=scaling.cloud_cap)
         exponents = scaling.delay_exponent, scaling.load_exponent
         bound = self._tree.bound
@@ -439,14 +483,20 @@ class _Run:
                 claimed = contents.bound * (1 - margin)
                 claim, proof = math.floor(Fraction(claimed) * Fraction(2) ** plain.bits), tuple(contents.steps(claimed))
                 yield replace(plain, claim=claim, proof=proof), self._verify_time
-        if root is not None and math.isfinite(bound) and bound > 0:
+        has_bound = math.isfinite(bound) and bound > 0
+        if root is not None and has_bound:
             steps = tuple(certificate_steps(root, self._graph.loading, *exponents))
             for margin in params.claim_margins:
                 claim = math.floor(bound * (1 - margin) * 2**params.claim_bits)
-                yield replace(about, claim=claim, proof=steps), math.inf
+                if budget.allows_late(budget.proof(len(steps))):
+                    left = budget.until_twice - budget.without_messages if budget.is_large else math.inf
+                    yield replace(about, claim=claim, proof=steps), left
+        if budget.is_large and budget.allows_late(budget.without_messages):
+            yield self._without_messages(), math.inf
+        elif root is not None and has_bound and not budget.is_large:
             # What the verifier computes for a single dual it also accepts.
             problem = IntegerProblem(self._instance, scaling.delay_cap, scaling.cloud_cap)
-            for dual in (root.fixings[0] if root.fixings else root.dual, Dual.zero(root.region)):
+            for dual in (root.fixings[0] if root.fixings else root.dual, Dual.silent(root.region)):
                 step = dual_to_step(dual, *exponents)
                 with suppress(InputError):  # such as multipliers that do not fit their shares
                     value = DualBound(problem, root_region(problem), step).value
@@ -465,21 +515,21 @@ class _Run:
             step += self._home_prices.nodes / PARAMS.home_prices.nodes_per_second
         # No file has more than MOST_STEPS steps. Fixing homes at a node needs steps of its own, so half of them
         # are kept in reserve.
-        return steps < MOST_STEPS / 2 and self._seconds() + step + self._seconds_per_step * steps < self._time_limit
-
-    def _seconds(self) -> float:
-        return time.perf_counter() - self._begin
+        if self._interrupted or steps >= MOST_STEPS / 2:
+            return False
+        return self._budget.allows(step + self._budget.proof(steps))
 
     def _record(self, bound: float) -> None:
         """Add the incumbent and the bound to the trace, and report them."""
         self._bound = max(self._bound, min(bound, self._incumbent.cost))
-        self._trace.append((self._seconds(), self._given(self._incumbent.cost), self._given(self._bound)))
+        self._trace.append((self._budget.seconds, self._given(self._incumbent.cost), self._given(self._bound)))
         report(self._on_progress, self._incumbent.home, self._trace[-1])
 
     def _find_first_homes(self, home: IntArray) -> tuple[Scaling, _Incumbent]:
         """Anneal for a short time, to learn the scale of the cost and whether the servers are overloaded."""
         params = PARAMS.first_homes
-        most = max(params.time_share * self._time_limit, min(params.seconds, self._time_limit / 2), 1e-9)
+        budget = self._budget
+        most = max(params.time_share * budget.time_limit, min(params.seconds, budget.time_limit / 2), 1e-9)
         scaling = scaling_of(self._instance, home)
         for _ in range(params.most_scalings):
             incumbent = _Incumbent(scaling.instance, home)
@@ -494,7 +544,7 @@ class _Run:
                 heat=1.0,
                 priced=True,
                 effort=max(params.effort, min(1.0, params.full_effort_clients / self._instance.n_clients)),
-                time_used=lambda: self._seconds() / most,
+                time_used=lambda: budget.seconds / most,
             )
             incumbent.offer(found)
             home, same = incumbent.home, scaling_of(self._instance, incumbent.home)
@@ -512,11 +562,12 @@ class _Run:
         try:
             self._solve_root(root)
         except KeyboardInterrupt:
-            self._time_limit = 0.0
+            self._interrupted = True
             raise
         finally:
             self._root_bound = root.bound.value
-            tree.start(root.relaxation, root.dual, root.bound)
+            forbid = root.relaxation.pairs <= PARAMS.root.most_pairs
+            tree.start(root.relaxation, root.dual, root.bound, forbid=forbid)
         if root.relaxation.pairs > PARAMS.root.most_pairs:
             return  # the root phase has used the time
         if self._lacks_capacity(root):
@@ -532,7 +583,7 @@ class _Run:
 
     def _price_contents(self) -> bool:
         """Run branch and price; return whether its bound is the better one."""
-        seconds = PARAMS.contents.time_share * (self._time_limit - self._seconds())
+        seconds = PARAMS.contents.time_share * (self._budget.time_limit - self._budget.seconds)
         if seconds <= 0:
             return False
         # Its bounds are not recorded: they count when the verifier has accepted them.
@@ -544,7 +595,9 @@ class _Run:
     @property
     def _verify_time(self) -> float:
         """The time that the verification of a bound by contents may take."""
-        return max(self._time_limit - self._seconds(), PARAMS.contents.least_verify_share * self._time_limit)
+        return max(
+            self._budget.time_limit - self._budget.seconds, PARAMS.contents.least_verify_share * self._budget.time_limit
+        )
 
     def _of_contents(self, tree: Tree) -> float:
         """Return the bound of branch and price in the unit of the scaled instance."""
@@ -568,15 +621,15 @@ class _Run:
         incumbent, params = self._incumbent, PARAMS.home_prices
         relaxation = ContentsRelaxation(self._graph, incumbent.home, incumbent.cost)
         relaxation.warm_start(root.relaxation)
-        nodes = int(min(params.most_nodes, params.verify_share * self._time_limit * params.nodes_per_second))
-        began, proving, best, stalled = self._seconds(), 0.0, -math.inf, 0
+        nodes = int(min(params.most_nodes, params.verify_share * self._budget.time_limit * params.nodes_per_second))
+        began, proving, best, stalled = self._budget.seconds, 0.0, -math.inf, 0
         while self._has_time(proving) and stalled < params.patience:
             relaxation.step()
-            begin = self._seconds()
+            begin = self._budget.seconds
             if proving > params.prove_share * (begin - began) or relaxation.estimate() <= max(self._tree.bound, best):
                 continue
             relaxation.prove(nodes)
-            proving += self._seconds() - begin
+            proving += self._budget.seconds - begin
             if relaxation.dual is None:
                 continue
             self._home_prices = relaxation.dual
@@ -593,11 +646,10 @@ class _Run:
     def _solve_root(self, root: RootRelaxation) -> None:
         """Run steps of the root relaxation until the bound makes no more progress."""
         incumbent, params = self._incumbent, PARAMS.root
-        stalled, guided_gap, step = 0, PARAMS.search.guidance_gap * incumbent.cost, 0.0
-        while self._has_time(step) and (stalled < params.patience or root.relaxation.pairs > params.most_pairs):
-            begin = self._seconds()
-            gain = root.step()
-            step = self._seconds() - begin
+        stalled, guided_gap, bound = 0, PARAMS.search.guidance_gap * incumbent.cost, self._budget.bound
+        while self._has_time(bound) and (stalled < params.patience or root.relaxation.pairs > params.most_pairs):
+            gain = root.step(lambda: self._has_time(bound))
+            self._budget.measure_load()
             self._record(root.bound.value)
             gap = incumbent.cost - root.bound.value
             if root.bound.value >= self._tree.cutoff:
@@ -605,7 +657,10 @@ class _Run:
             if gap < params.small_gap * incumbent.cost and root.relaxation.pairs <= params.most_pairs:
                 break
             stalled = 0 if gain > params.progress * gap else stalled + 1
-            if gap < PARAMS.search.guidance_progress * guided_gap or stalled == params.patience:
+            if self._search.is_long:
+                if not root.region.hard.any() and gap < guided_gap:
+                    self._search.price((root.dual.alpha, root.dual.beta))
+            elif gap < PARAMS.search.guidance_progress * guided_gap or stalled == params.patience:
                 self._guide_search(root)
                 guided_gap = incumbent.cost - root.bound.value
 

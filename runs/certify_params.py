@@ -102,8 +102,13 @@ class SearchParams:
         The assumed speed of annealing.
     first_round_time
         The first round may take this share of the time limit.
-    most_effort
-        If a usual round is long, the first round is extended to at most this number of usual rounds.
+    long_first_heat, long_heat, long_final_heat
+        If a usual round is long: the first temperature of the first round and of the others, and the last temperature.
+        These rounds propose near servers, not likely homes, and the multipliers of the capacities are their first
+        prices.
+    long_first_effort
+        If a usual round is long: the length of the first two rounds, as a share of a usual round. It doubles from then
+        on.
     end
         By this share of the time limit a round must have cooled; the rest is for writing and verifying the certificate.
     close
@@ -129,7 +134,10 @@ class SearchParams:
     long_round: float = 10.0
     proposals_per_second: float = 2e6
     first_round_time: float = 0.4
-    most_effort: float = 2.0
+    long_first_heat: float = 0.1
+    long_heat: float = 0.03
+    long_final_heat: float = 0.001
+    long_first_effort: float = 0.5
     end: float = 0.9
     close: float = 0.004
     most_clients_to_swap: int = 500
@@ -209,17 +217,11 @@ class CertificateParams:
         The claim is an integer multiple of ``2^-claim_bits``.
     steps_per_node
         The estimated number of steps for each explored node.
-    seconds_per_step
-        The estimated time to write and verify a step, without the pairs.
-    seconds_per_pair
-        The estimated time to write and verify a pair of homes along an edge, for each step.
     """
 
     claim_margins: tuple[float, ...] = (2e-7, 1e-5, 1e-3)
     claim_bits: int = 40
     steps_per_node: float = 1.5
-    seconds_per_step: float = 0.001
-    seconds_per_pair: float = 1.5e-8
 
 
 @dataclass(frozen=True)

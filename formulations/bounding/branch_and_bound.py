@@ -174,7 +174,7 @@ class BranchAndBound:
         """A node whose bound reaches this value is fathomed."""
         return self._best_cost() * (1 - self._params.margin)
 
-    def start(self, relaxation: Relaxation, dual: Dual, bound: Bound) -> None:
+    def start(self, relaxation: Relaxation, dual: Dual, bound: Bound, *, forbid: bool = True) -> None:
         """Create the root node.
 
         Parameters
@@ -183,9 +183,11 @@ class BranchAndBound:
             The root relaxation with its current variables.
         dual, bound
             The best dual found for it, and its bound.
+        forbid
+            Whether to begin with reduced-cost fixing, which takes longer than evaluating the bound.
         """
         self.root = Node(relaxation.region, bound.value, dual, relaxation=relaxation)
-        if self._has_time() and self._forbid_homes(self.root, bound):
+        if forbid and self._has_time() and self._forbid_homes(self.root, bound):
             self._improve_bound(self.root)
         self._push(self.root)
 

@@ -81,6 +81,25 @@ class Dual:
             np.zeros(graph.n_servers, np.bool_),
         )
 
+    @classmethod
+    def silent(cls, region: Region) -> "Dual":
+        """Create a dual without active labels. All its messages are 0, and it is small at every size.
+
+        Parameters
+        ----------
+        region
+            The region.
+
+        Returns
+        -------
+        Dual
+            The dual.
+        """
+        graph = region.graph
+        none, zeros = np.zeros(0), np.zeros(graph.n_servers)
+        nowhere = np.zeros((graph.n_clients, graph.n_servers), np.bool_)
+        return cls(Labels.of(nowhere), none, none, zeros, zeros, np.zeros(graph.n_servers, np.bool_))
+
     def without_capacities(self) -> "Dual":
         """Set the multipliers of the capacities to 0.
 
@@ -163,7 +182,9 @@ def bound_of(dual: Dual, region: Region) -> Bound:
     _add_shares(charge, dual.shares, graph.topic_start, graph.topic, labels.start, labels.server, region.opened)
     cost = graph.distance_cost + _least_charge(charge, open_price, dual.hard, region)
     cost[~region.allowed] = np.inf
-    _add_messages(cost, region.allowed, _edges(dual, region))
+    # Without active labels all messages are 0 if every home is allowed: two clients at the same server cost nothing.
+    if len(labels.server) or not region.allowed.all():
+        _add_messages(cost, region.allowed, _edges(dual, region))
     return Bound(float(cost.min(axis=1).sum() + constant), cost)
 
 

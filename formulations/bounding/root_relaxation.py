@@ -1,5 +1,6 @@
 """The root relaxation: the bound of all assignments at once, before branch and bound."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -25,12 +26,15 @@ class RootParams:
         The largest number of labels that a client receives after one step.
     iterations
         PDHG iterations between two evaluations of the bound.
+    iterations_without_clock
+        PDHG iterations after which the clock is read.
     """
 
     most_servers: int = 24
     nearest: int = 8
     new_labels: int = 3
     iterations: int = 250
+    iterations_without_clock: int = 10
 
 
 PARAMS = RootParams()
@@ -55,24 +59,33 @@ class RootRelaxation:
         self._params = params
         self.region = Region.root(graph, hard=overloaded)
         self.relaxation = Relaxation(self.region, Labels.of(_first_labels(graph, home, params)))
-        self.dual: Dual = Dual.zero(self.region)
+        self.dual: Dual = Dual.silent(self.region)
         self.bound: Bound = bound_of(self.dual, self.region)
 
-    def step(self) -> float:
+    def step(self, has_time: Callable[[], bool] = lambda: True) -> float:
         """Run some iterations, evaluate the bound, and add labels of negative reduced cost.
+
+        Parameters
+        ----------
+        has_time
+            Asked every few iterations whether there is time for more of them. Without time no labels are added either.
 
         Returns
         -------
         float
             The increase of the best bound.
         """
-        self.relaxation.iterate(self._params.iterations)
+        done = 0
+        while done < self._params.iterations and (done == 0 or has_time()):
+            self.relaxation.iterate(self._params.iterations_without_clock)
+            done += self._params.iterations_without_clock
         dual = dual_of(self.relaxation)
         bound = bound_of(dual, self.region)
         gain = bound.value - self.bound.value
         if gain > 0:
             self.dual, self.bound = dual, bound
-        self._add_labels(bound)
+        if has_time():
+            self._add_labels(bound)
         return max(0.0, gain)
 
     def _add_labels(self, bound: Bound) -> None:

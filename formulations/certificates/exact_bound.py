@@ -20,6 +20,7 @@ from relocbench.formulations.certificates.integer_problem import (
 from relocbench.formulations.certificates.packed_arrays import Int64Array, unpacked
 from relocbench.formulations.certificates.region import ONE, THETA_BITS, Region, propagated, restricted, theta_range
 from relocbench.instances.errors import InputError, shown
+from relocbench.instances.kernels.ragged import FloatArray
 
 # The largest array has one entry for each pair of homes of an edge. Edges are processed in blocks of at most this
 # number of entries, which fit into the processor's cache.
@@ -66,7 +67,7 @@ class DualBound:
         self._unary: IntegerArray = self._product(problem.weight[:, None], problem.distance) + charges.astype(
             self._dtype
         )
-        for edges in self._blocks():
+        for edges in self._blocks(self._order[~self._silent[problem.first[self._order]]]):
             _, first, second = self._completed(edges)
             self._add_messages(self._unary, edges, first, second)
         self._least: IntegerArray = np.where(region.allowed, self._unary, self._infinite).min(axis=1)
@@ -149,6 +150,7 @@ class DualBound:
         local = _sums(region.allowed.shape, place, np.where(counted, self._shares, 0)) << (unit - self._dual.bits)
         local += self._priced(problem.demand[:, None] * self._beta[None, :], unit)
         constant = 0
+        least_remote = self._delegation_cost(np.full(problem.n_clients, problem.server_delay.max()))
         for l in range(problem.n_servers):
             problem.budget.check_time()
             if self._hard[l] and not least[l]:
@@ -161,7 +163,10 @@ class DualBound:
             constant += (-price << max(by, 0)) // (theta << max(-by, 0))
             if least[l] == ONE:
                 continue
-            remote = self._delegation_cost(l)
+            needed = 0 if self._hard[l] else local[:, l]
+            if not opened.any() and (most[:, l] == ONE).all() and (least_remote >= needed).all():
+                continue  # no client gains by delegation, so the charge is least at θ = 1
+            remote = self._delegation_cost(np.where(region.allowed, problem.server_delay[l][None, :], 0.0).max(axis=1))
             # The charge is linear in θ, so it is least at an end of the range.
             thetas = least[l], most[:, l]
             if self._hard[l]:
@@ -173,10 +178,12 @@ class DualBound:
                 local[:, l] = np.minimum(*ends)
         return local, constant
 
-    def _delegation_cost(self, server: int) -> IntegerArray:
-        """Return a lower bound on the cost of delegating all of each client, minus that of processing it locally."""
+    def _delegation_cost(self, farthest: FloatArray) -> IntegerArray:
+        """Return a lower bound on the cost of delegating all of each client, minus that of processing it locally.
+
+        No message travels farther between servers than given for its receiver.
+        """
         problem = self._problem
-        farthest = np.where(self._region.allowed, problem.server_delay[server][None, :], 0.0).max(axis=1)
         saved: IntegerArray = np.zeros(problem.n_clients, self._dtype)
         np.add.at(
             saved, problem.sender, self._product(problem.sent, rounded_delays(farthest, True)[problem.receiver], -1)
@@ -189,9 +196,9 @@ class DualBound:
 
     def _product(self, one: Rounded, other: Rounded, sign: int = 1) -> IntegerArray:
         """Return products in units of ``2^-unit``, rounded down, or up if the sign is -1."""
-        mantissa = one.mantissa.astype(self._dtype) * other.mantissa.astype(self._dtype)
-        shifted = floor_shift(sign * mantissa, one.exponent + other.exponent + self.unit)
-        return sign * shifted
+        mantissa = one.mantissa.astype(self._dtype, copy=False) * other.mantissa.astype(self._dtype, copy=False)
+        by = one.exponent + other.exponent + self.unit
+        return floor_shift(mantissa, by) if sign == 1 else -floor_shift(-mantissa, by)
 
     def _order_homes(self) -> None:
         """Sort each client's homes (active ones, then other allowed ones) and the edges (by their numbers of homes).
@@ -201,23 +208,27 @@ class DualBound:
         """
         problem, allowed = self._problem, self._region.allowed
         usable = self._active & allowed
-        usable[~usable.any(axis=1)] = allowed[~usable.any(axis=1)]
+        without = usable.sum(axis=1) == 0
+        usable[without] = allowed[without]
         self._table = np.argsort(np.where(usable, 0, np.where(allowed, 1, 2)), axis=1, kind="stable")
         self._n_active, self._n_allowed = usable.sum(axis=1), allowed.sum(axis=1)
+        # All messages of an edge are 0 if those to its first client are, and if this client may be at every server:
+        # two clients at the same server cost nothing.
+        self._silent: BoolArray = without & (self._n_allowed == problem.n_servers)
         self._rank = np.cumsum(self._active, axis=1) - 1
         self._order = np.lexsort((self._n_allowed[problem.second], self._n_allowed[problem.first]))
 
-    def _blocks(self) -> Iterator[Int64Array]:
-        """Yield all edges in blocks, in which the first clients have the same number of homes."""
+    def _blocks(self, order: Int64Array) -> Iterator[Int64Array]:
+        """Yield sorted edges in blocks, in which the first clients have the same number of homes."""
         problem = self._problem
-        rows, columns = self._n_allowed[problem.first[self._order]], self._n_allowed[problem.second[self._order]]
+        rows, columns = self._n_allowed[problem.first[order]], self._n_allowed[problem.second[order]]
         begin = 0
         while begin < len(rows):
             end = int(np.searchsorted(rows, rows[begin], side="right"))
             most = max(1, ENTRIES // int(rows[begin] * columns[begin:end].max()))
             end = min(end, begin + most)
             problem.budget.check_time()
-            yield self._order[begin:end]
+            yield order[begin:end]
             begin = end
 
     def _ends(self, edges: Int64Array) -> tuple[Int64Array, Int64Array, Int64Array, Int64Array, BoolArray]:
@@ -234,11 +245,12 @@ class DualBound:
         """Return the cost of each pair of homes of each edge; infinite if the pair is not real."""
         _, _, home_i, home_j, real = self._ends(edges)
         here, there = home_i[:, :, None], home_j[:, None, :]
-        cost: IntegerArray = np.zeros((len(edges), home_i.shape[1], home_j.shape[1]), self._dtype)
+        parts = []
         for weight, place in zip(self._problem.edge_weights, ((here, there), (there, here)), strict=False):
             part = weight[edges]
             part = Rounded(part.mantissa[:, None, None], part.exponent[:, None, None])
-            cost += self._product(part, self._problem.between[place])
+            parts.append(self._product(part, self._problem.between[place]))
+        cost: IntegerArray = parts[0] if len(parts) == 1 else parts[0] + parts[1]
         if not real.all():
             cost[np.broadcast_to(~real[:, None, :], cost.shape)] = self._infinite
         return cost
@@ -294,7 +306,7 @@ class DualBound:
             return DualBound(problem, self._region, self._dual, long=True).forbidden(claim)
         reduced_cost = np.where(allowed, np.minimum(self._unary - self._least[:, None], missing), 0)
         star = reduced_cost.copy()
-        for edges in self._blocks():
+        for edges in self._blocks(self._order):
             cost, first, second = self._completed(edges)
             i, j, home_i, home_j, real = self._ends(edges)
             slack = np.minimum(cost - first[:, :, None] - second[:, None, :], missing)

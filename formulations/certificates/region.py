@@ -207,8 +207,12 @@ def theta_range(problem: IntegerProblem, region: Region) -> tuple[IntegerArray, 
     compute_load = np.where(fixed, problem.demand[:, None], 0).sum(axis=0)
     high = region.high.astype(object) * (ONE // SHARE_UNITS)
     most: IntegerArray = np.repeat(high[None, :], len(allowed), axis=0)
+    largest = max(problem.demand)
     for l in np.flatnonzero((least < ONE).astype(np.bool_)):
         problem.budget.check_time()
+        room = problem.storage_capacity[l] - storage_load[l], problem.compute_capacity[l] - compute_load[l]
+        if largest <= min(room):
+            continue  # no client overloads the server, so the largest θ is 1
         storage_with = storage_load[l] + problem.topic_sums(~certain[:, l])
         compute_with = compute_load[l] + np.where(fixed[:, l], 0, problem.demand)
         theta = np.minimum(

@@ -174,3 +174,14 @@ def test_the_optimum_of_an_overloaded_instance_with_many_local_optima_is_found()
     instance = FAMILIES["small"].cells({"regime": "overloaded", "clients": 30})[0].build(0)
     found = [evaluate(instance, solve(instance, seed=s, time_limit=600.0, moves=4_000_000).home) for s in range(3)]
     assert min(cost.objective for cost in found) == pytest.approx(213.4765047786994)
+
+
+def test_a_round_ends_at_its_own_final_temperature():
+    instance = FAMILIES["paper"].cells({"sigma": 10})[0].build(0)
+    end = {}
+    for final_heat in (None, 1.0):
+        search = _Search(instance, nearest_server(instance), 0, _near(instance))
+        search.begin_round(100_000, Round(1.0, priced=False, final_heat=final_heat))
+        search.run_batch(100_000, 0.99)
+        end[final_heat] = search._state.objective
+    assert end[None] < 0.9 * end[1.0]

@@ -4,6 +4,7 @@ import numpy as np
 
 from relocbench.heuristics.anneal_prices import PARAMS, Prices
 from relocbench.instances.incremental_state import State
+from relocbench.instances.nearest_server import nearest_server
 from tests.samples import random_instance
 
 
@@ -51,3 +52,14 @@ def test_a_server_without_capacity_has_a_price_too():
     prices = Prices(instance, typical=1.0)
     prices.impose(state, 0.5)
     assert np.isfinite(_prices(state)).all()
+
+
+def test_given_prices_are_the_first_prices_unless_they_are_too_low_to_rise():
+    instance = random_instance(0)
+    usual = Prices(instance, 1.0)
+    storage = np.linspace(0.0, 3.0, instance.n_servers)
+    given = Prices(instance, 1.0, (storage, storage))
+    found = State(instance, nearest_server(instance))
+    given.impose(found, 0.0)
+    np.testing.assert_array_equal(found.arrays.server["storage_price"][1:], storage[1:])
+    assert 0 < found.arrays.server["storage_price"][0] < 0.01 * usual._storage[0]

@@ -8,7 +8,6 @@ from relocbench.formulations.certificates import exact_bound, verification
 from relocbench.formulations.certificates.certificate import Certificate, SplitClient, write_certificate
 from relocbench.formulations.certificates.exact_bound import DualBound
 from relocbench.formulations.certificates.integer_problem import IntegerProblem
-from relocbench.formulations.certificates.packed_arrays import Packed
 from relocbench.formulations.certificates.region import root_region
 from relocbench.formulations.certificates.verification import verify
 from relocbench.instances.generators.families import FAMILIES
@@ -70,9 +69,7 @@ def test_the_time_limit_also_holds_within_a_step(certificate, monkeypatch):
     monkeypatch.setattr(exact_bound, "ENTRIES", 1)
     seen = []
     instance = paper()
-    dual = dataclasses.replace(zero_dual(IntegerProblem(worked_example())), alpha=(0,) * 16, beta=(0,) * 16)
-    none = Packed(0, b"")
-    dual = dataclasses.replace(dual, hard=(0,) * 16, active=none, messages=none, shares=none)
+    dual = zero_dual(IntegerProblem(instance))
     home = nearest_server(instance)
     proof = Certificate(instance=instance.hash, home=home, claim=1, bits=0, proof=(dual, dual))
     verdict = verify(instance, proof, seen.append, time_limit=500)

@@ -455,3 +455,18 @@ def test_prices_that_are_subtracted_are_rounded_up(monkeypatch):
     total = DualBound(problem, region, coarse).total
     for prices in ({"alpha": (1, 0)}, {"beta": (0, 1)}, {"alpha": (1, 0), "hard": (1, 1)}):
         assert DualBound(problem, region, dataclasses.replace(coarse, **prices)).total == total - 1
+
+
+def test_a_dual_without_active_homes_proves_what_zero_messages_prove():
+    edges = 0
+    for seed in range(len(KINDS)):
+        problem = IntegerProblem(random_instance(seed))
+        region = root_region(problem)
+        edges += len(problem.first)
+        # Where a client may not be at every server, the messages that follow from zeros are not 0.
+        part = restricted(problem, region, np.random.default_rng(seed).random(region.allowed.shape) < 0.5)
+        silent, zero = zero_dual(problem, np.zeros(region.allowed.shape, bool)), zero_dual(problem)
+        for place in (region, part):
+            if place is not None:
+                assert DualBound(problem, place, silent).value == DualBound(problem, place, zero).value
+    assert edges > 100
