@@ -512,7 +512,7 @@ class _Run:
         """Return whether a step of the given seconds leaves enough time to write and verify the certificate."""
         steps = 1 + PARAMS.certificate.steps_per_node * self._tree.explored
         if self._home_prices is not None:
-            step += self._home_prices.nodes / PARAMS.home_prices.nodes_per_second
+            step += self._budget.slowed(self._home_prices.nodes / PARAMS.home_prices.nodes_per_second)
         # No file has more than MOST_STEPS steps. Fixing homes at a node needs steps of its own, so half of them
         # are kept in reserve.
         if self._interrupted or steps >= MOST_STEPS / 2:
@@ -571,7 +571,7 @@ class _Run:
         if root.relaxation.pairs > PARAMS.root.most_pairs:
             return  # the root phase has used the time
         if self._lacks_capacity(root):
-            self._price_homes(root)
+            self._price_homes()
         scarce = incumbent.overloaded or bool(root.dual.alpha.any() or root.dual.beta.any())
         priced = scarce and _contents_are_priced(self._instance)
         while self._has_time() and tree.step():
@@ -616,20 +616,24 @@ class _Run:
         charged = self._incumbent.overloaded or bool(root.dual.alpha.any() or root.dual.beta.any())
         return self._can_price_homes and charged and cost - root.bound.value > PARAMS.home_prices.least_gap * cost
 
-    def _price_homes(self, root: RootRelaxation) -> None:
+    def _price_homes(self) -> None:
         """Raise the bound with contents of servers, as long as it makes progress."""
         incumbent, params = self._incumbent, PARAMS.home_prices
         relaxation = ContentsRelaxation(self._graph, incumbent.home, incumbent.cost)
-        relaxation.warm_start(root.relaxation)
-        nodes = int(min(params.most_nodes, params.verify_share * self._budget.time_limit * params.nodes_per_second))
-        began, proving, best, stalled = self._budget.seconds, 0.0, -math.inf, 0
-        while self._has_time(proving) and stalled < params.patience:
+        budget = self._budget
+        began, proving, step, proof, best, stalled = budget.seconds, 0.0, 0.0, 0.0, -math.inf, 0
+        while self._has_time(step + proof) and stalled < params.patience:
+            begin = budget.seconds
             relaxation.step()
-            begin = self._budget.seconds
+            step = budget.seconds - begin
+            begin += step
             if proving > params.prove_share * (begin - began) or relaxation.estimate() <= max(self._tree.bound, best):
                 continue
-            relaxation.prove(nodes)
-            proving += self._budget.seconds - begin
+            budget.measure_load()
+            speed = params.nodes_per_second / budget.slowed(1.0)
+            relaxation.prove(int(min(params.most_nodes, params.verify_share * budget.time_limit * speed)))
+            proof = budget.seconds - begin
+            proving += proof
             if relaxation.dual is None:
                 continue
             self._home_prices = relaxation.dual

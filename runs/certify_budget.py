@@ -133,6 +133,21 @@ class TimeBudget:
         params = self._params
         return self.without_messages + self._slowness * steps * (params.per_step + params.per_pair * self._pairs)
 
+    def slowed(self, seconds: float) -> float:
+        """Correct an estimate by the speed and the load of the machine.
+
+        Parameters
+        ----------
+        seconds
+            The seconds on a quiet machine.
+
+        Returns
+        -------
+        float
+            The seconds to expect here.
+        """
+        return self._slowness * seconds
+
     @property
     def bound(self) -> float:
         """The expected seconds to compute a bound in floating point."""

@@ -20,7 +20,7 @@ from relocbench.formulations.bounding.client_graph import ClientGraph
 from relocbench.formulations.bounding.dual_bound import BITS
 from relocbench.formulations.bounding.least_content import ThetaRanges, least_content, loads_of, theta_ranges
 from relocbench.formulations.bounding.region import Region
-from relocbench.formulations.bounding.relaxation import LEAST_COLUMN_SUM, PRIMAL_WEIGHT, Relaxation
+from relocbench.formulations.bounding.relaxation import LEAST_COLUMN_SUM, PRIMAL_WEIGHT
 from relocbench.instances.kernels.compiled import compiled, compiled_reordered
 from relocbench.instances.kernels.ragged import FloatArray, IntArray, OffsetArray
 
@@ -209,32 +209,6 @@ class ContentsRelaxation:
             self._combined[l] = contents.shares[0]
         # Where much is delegated, the prices are larger, and so are the steps towards them.
         self._weight = PRIMAL_WEIGHT * (graph.typical_cost + delegated / max(clients, 1))
-
-    def warm_start(self, relaxation: Relaxation) -> None:
-        """Start from the variables of a linear relaxation, whose charges for capacity become prices.
-
-        Parameters
-        ----------
-        relaxation
-            A relaxation of the same graph in which all homes are labels.
-        """
-        graph, variables, servers = self.graph, relaxation.variables, self.graph.n_servers
-        shape = graph.n_edges, servers
-        self._shares[:, :servers], self._shares[:, servers:] = relaxation.shares, 0.0
-        self._extrapolated = self._shares.copy()
-        self._pairs[:] = 0.0
-        self._pairs[:, :servers, :servers] = variables.z.reshape(*shape, servers)
-        charge = relaxation.beta[None, :] * graph.demand[:, None]
-        np.add.at(charge, graph.topic_owner, variables.share.reshape(-1, servers))
-        self.prices += np.tile(charge, 2)
-        # A delegated client saves at most its messages to the farthest servers.
-        farthest = graph.server_delay.max(axis=1)
-        for to, given, sent in (
-            (self._to_first, variables.message_first, graph.forward),
-            (self._to_second, variables.message_second, graph.backward),
-        ):
-            to[:, :servers] = given.reshape(shape)
-            to[:, servers:] = to[:, :servers] - sent[:, None] * farthest[None, :]
 
     def _theta(self, members: FloatArray, l: int) -> float:
         """Return ``θ`` of a content of a server."""

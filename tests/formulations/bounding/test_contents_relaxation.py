@@ -13,15 +13,12 @@ from relocbench.instances.nearest_server import nearest_server
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("warm", [False, True])
-def test_contents_of_servers_prove_more_than_the_linear_relaxation(warm):
+def test_contents_of_servers_prove_more_than_the_linear_relaxation():
     instance = family("small").cells({"regime": "overloaded", "clients": 70, "servers": 4})[0].build(0)
     graph, home = client_graph(instance), nearest_server(instance)
     root = RootRelaxation(graph, home, overloaded=False)
     root.step()
     relaxation = ContentsRelaxation(graph, home, evaluate(instance, home).objective)
-    if warm:
-        relaxation.warm_start(root.relaxation)
     for _ in range(250):
         relaxation.step()
     estimate = relaxation.estimate()
