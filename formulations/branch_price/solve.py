@@ -11,7 +11,8 @@ import numpy as np
 import numpy.typing as npt
 
 from relocbench.formulations.branch_price.master import Master, MasterSolution
-from relocbench.formulations.branch_price.pricing import BoolArray, PricingProblem, PricingResult, price_columns
+from relocbench.formulations.branch_price.pricing import PricingResult, price_columns
+from relocbench.formulations.branch_price.pricing_problem import BoolArray, PricingProblem
 from relocbench.formulations.branch_price.tree import Node, Tree
 from relocbench.formulations.incumbent import Incumbent, OutOfTimeError
 from relocbench.formulations.local_search import descend
@@ -38,6 +39,8 @@ class BranchPriceParams:
         Upper limit on the nodes of a pricing search; a time limit always ends the search before.
     nodes_per_second
         Assumed speed of a pricing search until it has been measured.
+    measured_nodes
+        The speed is measured if a search has visited more nodes than this without an end.
     spare_nodes
         Nodes that a pricing search may visit even if no time is left.
     roundings
@@ -55,6 +58,7 @@ class BranchPriceParams:
     close: float = 0.005
     most_nodes: int = 10**15
     nodes_per_second: float = 1e7
+    measured_nodes: int = 10**5
     spare_nodes: int = 1000
     roundings: int = 10
     dual_tolerance: float = 1e-7
@@ -274,16 +278,19 @@ class _Search:
         return bound, new_columns
 
     def _price(self, problem: PricingProblem, required: BoolArray, forbidden: BoolArray, limit: float) -> PricingResult:
-        """Solve a pricing problem, with as many nodes as the time limit allows."""
-        begin = time.perf_counter()
-        most_nodes = int(min(self._time_left() * self._nodes_per_second, PARAMS.most_nodes)) + PARAMS.spare_nodes
-        found = price_columns(
-            problem, required, forbidden, limit=limit, most=PARAMS.columns_per_server, most_nodes=most_nodes
-        )
-        if (seconds := time.perf_counter() - begin) > 0.1:
-            self._nodes_per_second = found.nodes / seconds
-        self.pricing_nodes += found.nodes
-        return found
+        """Solve a pricing problem; raise OutOfTimeError if the time limit ends the search."""
+        while True:
+            begin = time.perf_counter()
+            most_nodes = int(min(self._time_left() * self._nodes_per_second, PARAMS.most_nodes)) + PARAMS.spare_nodes
+            found = price_columns(
+                problem, required, forbidden, limit=limit, most=PARAMS.columns_per_server, most_nodes=most_nodes
+            )
+            self.pricing_nodes += found.nodes
+            if found.complete:
+                return found
+            # The process may have had to wait: the speed of a short search says nothing.
+            if found.nodes > PARAMS.measured_nodes:
+                self._nodes_per_second = found.nodes / (time.perf_counter() - begin)
 
     def _branch(self, node: Node, solution: MasterSolution) -> tuple[Node, ...]:
         """Branch on the home of the client whose shares are most fractional."""

@@ -5,7 +5,8 @@ import itertools
 import numpy as np
 import pytest
 
-from relocbench.formulations.branch_price.pricing import PricingProblem, price_columns, theta_of
+from relocbench.formulations.branch_price.pricing import price_columns
+from relocbench.formulations.branch_price.pricing_problem import PricingProblem, theta_of
 
 
 def random_problem(seed):
