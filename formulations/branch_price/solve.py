@@ -45,6 +45,10 @@ class BranchPriceParams:
         Nodes that a pricing search may visit even if no time is left.
     roundings
         The number of assignments drawn from each solution of the master problem.
+    local_optima
+        The number of local optima whose columns the master problem starts with.
+    redrawn_homes
+        The share of the incumbent's homes that are redrawn before each of them.
     dual_tolerance
         HiGHS solves the master problem to this relative tolerance; a reduced cost closer to 0 counts as 0.
     bound_rounding
@@ -54,13 +58,15 @@ class BranchPriceParams:
         10⁻⁶ is for the rounding of a certificate.
     """
 
-    columns_per_server: int = 15
+    columns_per_server: int = 30
     close: float = 0.005
     most_nodes: int = 10**15
     nodes_per_second: float = 1e7
     measured_nodes: int = 10**5
     spare_nodes: int = 1000
     roundings: int = 10
+    local_optima: int = 100
+    redrawn_homes: float = 0.5
     dual_tolerance: float = 1e-7
     bound_rounding: float = 1e-9
     closed: float = 7e-7
@@ -194,6 +200,7 @@ class _Search:
             for l in range(model.n_servers):
                 self.master.add(l, single_client)
         try:
+            self._add_local_optima()
             while open_nodes:
                 node = min(open_nodes, key=lambda each: each.bound)
                 self.incumbent.raise_model_bound_of_better(node.bound)
@@ -330,6 +337,18 @@ class _Search:
             draw = self.rng.random((len(probability), 1))
             home = (probability.cumsum(axis=1) < draw).sum(axis=1).clip(max=probability.shape[1] - 1)
             self.incumbent.offer(descend(self.instance, probability.argmax(axis=1) if number == 0 else home))
+
+    def _add_local_optima(self) -> None:
+        """Add the columns of local optima around the incumbent, so that the first dual variables are meaningful."""
+        model = self.model
+        for _ in range(PARAMS.local_optima):
+            self._time_left()
+            drawn = self.rng.integers(model.n_servers, size=model.n_clients)
+            redraw = self.rng.random(model.n_clients) < PARAMS.redrawn_homes
+            home = descend(self.instance, np.where(redraw, drawn, self.incumbent.home))
+            self.incumbent.offer(home)
+            for l in range(model.n_servers):
+                self.master.add(l, home == l)
 
     def _add_columns_of_incumbent(self, allowed: BoolArray) -> None:
         """Add the columns of the incumbent, with the nearest allowed server for each home that is not allowed."""
