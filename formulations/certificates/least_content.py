@@ -466,8 +466,9 @@ class _Search:
     def _half_counted(self, states: _States, client: int, later: BoolArray) -> Int64Array:
         """Return what the contribution of a client counts for its pairs with possible later clients, negated."""
         undecided = states.possible[:, self._neighbours[client][later] - client]
-        halves: Int64Array = self._if_excluded[client][:, later][states.range]
-        return np.where(undecided[:, :, None], halves, 0).sum(axis=1)
+        halves = np.where(undecided[:, :, None], self._if_excluded[client][:, later][states.range], 0)
+        counted: Int64Array = halves.sum(axis=1)
+        return counted
 
     def _excluded(self, states: _States, client: int) -> _States:
         """Exclude a client."""
