@@ -4,15 +4,18 @@ import itertools
 import numpy as np
 import pytest
 
-from relocbench.heuristics.anneal import AnnealParams, Round, _near, _Search, anneal_among, solve
+from relocbench.heuristics.anneal import ROUNDS, SCARCE_ROUNDS, AnnealParams, Round, _near, _Search, anneal_among, solve
+from relocbench.heuristics.anneal_kernel import Journal, empty, fill, refit
 from relocbench.instances.errors import InputError
 from relocbench.instances.evaluation import evaluate
+from relocbench.instances.evaluation_literal import evaluate_literal
 from relocbench.instances.generators.families import FAMILIES
 from relocbench.instances.incremental_state import State
 from relocbench.instances.instance import Instance
 from relocbench.instances.kernels.ragged import Ragged
+from relocbench.instances.kernels.random_numbers import random_words
 from relocbench.instances.nearest_server import nearest_server
-from tests.samples import KINDS, random_instance
+from tests.samples import KINDS, enumerable_instance, random_instance
 
 
 def best_of_all(instance):
@@ -174,3 +177,56 @@ def test_the_optimum_of_an_overloaded_instance_with_many_local_optima_is_found()
     instance = FAMILIES["small"].cells({"regime": "overloaded", "clients": 30})[0].build(0)
     found = [evaluate(instance, solve(instance, seed=s, time_limit=600.0, moves=4_000_000).home) for s in range(3)]
     assert min(cost.objective for cost in found) == pytest.approx(213.4765047786994)
+
+
+@pytest.mark.parametrize("seed", range(len(KINDS)))
+def test_moves_of_whole_topics_state_the_exact_change_and_can_be_undone(seed):
+    instance = enumerable_instance(seed, most=10**6, least_servers=2)
+    around, rng = _near(instance), np.random.default_rng(seed)
+    size = 2 * instance.n_clients + 1
+    for trial in range(20):
+        home = rng.integers(instance.n_servers, size=instance.n_clients).astype(np.int32)
+        state, journal = State(instance, home), Journal(np.empty(size, np.int32), np.empty(size, np.int32))
+        client, topic = int(rng.integers(instance.n_clients)), int(rng.integers(instance.n_topics))
+        server = int(home[client])
+        arguments = state.arrays, around, journal, 0
+        if trial % 3 == 0:
+            change, written = empty(*arguments, server, topic)
+            assert server not in state.home[instance.members[topic]]
+        elif trial % 3 == 1:
+            newcomer = int(rng.integers(instance.n_clients))
+            change, written = fill(*arguments, server, topic, newcomer)
+            assert state.home[newcomer] == server
+        else:
+            change, written = refit(*arguments, random_words(trial), server, topic)
+        before, after = (evaluate_literal(instance, homes).objective for homes in (home, state.home))
+        assert change == pytest.approx(after - before, abs=1e-9 * (1 + before))
+        for i in reversed(range(written)):
+            state.move(int(journal.client[i]), int(journal.origin[i]))
+        assert state.home.tolist() == home.tolist()
+
+
+@pytest.mark.parametrize("mode", SCARCE_ROUNDS)
+def test_rounds_for_scarce_capacity_report_the_cost_of_their_homes(mode):
+    instance = FAMILIES["paper-spooler"].cells({"spool_per_member": 6})[0].build(0)
+    search = _Search(instance, nearest_server(instance), 1, _near(instance))
+    done, length = 0, 200_000
+    search.begin_round(length, mode)
+    while done < length:
+        done += search.run_batch(length - done, done / length)
+    assert search.best == pytest.approx(evaluate(instance, search.best_home).objective)
+
+
+def test_capacity_is_scarce_in_the_paper_only_where_spools_are_large():
+    scarce = {}
+    for spool in (2, 6):
+        instance = FAMILIES["paper-spooler"].cells({"spool_per_member": spool})[0].build(0)
+        home = solve(instance, seed=0, time_limit=600.0, moves=200_000).home
+        search = _Search(instance, home, 0, _near(instance))
+        scarce[spool] = search.capacity_is_scarce()
+        # The question changes neither the state nor the random numbers of the search.
+        search.begin_round(1000, ROUNDS[0])
+        fresh = _Search(instance, home, 0, _near(instance))
+        fresh.begin_round(1000, ROUNDS[0])
+        assert (search.run_batch(1000, 0.0), search.best) == (fresh.run_batch(1000, 0.0), fresh.best)
+    assert scarce == {2: False, 6: True}

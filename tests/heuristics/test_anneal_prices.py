@@ -7,6 +7,10 @@ from relocbench.instances.incremental_state import State
 from tests.samples import random_instance
 
 
+def _new_prices(instance, sacrificed=()):
+    return Prices(instance, 1.0, 0.2, np.isin(np.arange(instance.n_servers), sacrificed))
+
+
 def _prices(state):
     server = state.arrays.server
     return server["storage_price"].copy(), server["compute_price"].copy()
@@ -23,7 +27,7 @@ def test_prices_rise_where_a_server_is_overloaded_and_fall_to_a_lower_limit_else
         compute_capacity=np.full(instance.n_servers, used[1] * 2),
     )
     state = State(tight, state.home)
-    prices = Prices(tight, typical=1.0)
+    prices = _new_prices(tight)
     prices.impose(state, 0.0)
     storage, compute = _prices(state)
     prices.impose(state, 0.01)
@@ -38,7 +42,7 @@ def test_prices_rise_where_a_server_is_overloaded_and_fall_to_a_lower_limit_else
 def test_the_extra_capacity_shrinks_to_nothing():
     instance = random_instance(3)
     state = State(instance, np.zeros(instance.n_clients, np.int32))
-    prices = Prices(instance, typical=1.0)
+    prices = _new_prices(instance)
     prices.impose(state, 0.0)
     assert (state.arrays.server["storage_capacity"] > instance.storage_capacity).all()
     prices.impose(state, 1.0)
@@ -48,6 +52,17 @@ def test_the_extra_capacity_shrinks_to_nothing():
 def test_a_server_without_capacity_has_a_price_too():
     instance = dataclasses.replace(random_instance(3), storage_capacity=np.zeros(random_instance(3).n_servers))
     state = State(instance, np.zeros(instance.n_clients, np.int32))
-    prices = Prices(instance, typical=1.0)
+    prices = _new_prices(instance)
     prices.impose(state, 0.5)
     assert np.isfinite(_prices(state)).all()
+
+
+def test_a_sacrificed_server_keeps_its_capacity_and_has_no_price():
+    instance = random_instance(3)
+    state = State(instance, np.zeros(instance.n_clients, np.int32))
+    _new_prices(instance, sacrificed=[0]).impose(state, 0.1)
+    for price in _prices(state):
+        assert price[0] == 0
+        assert (price[1:] > 0).all()
+    assert state.arrays.server["storage_capacity"][0] == instance.storage_capacity[0]
+    assert (state.arrays.server["storage_capacity"][1:] > instance.storage_capacity[1:]).all()
