@@ -25,7 +25,7 @@ from relocbench.instances.errors import InputError
 from relocbench.instances.incremental_state import State
 from relocbench.instances.instance import Instance
 from relocbench.instances.kernels.ragged import IntArray
-from relocbench.instances.kernels.random_numbers import Words, random_words
+from relocbench.instances.kernels.random_numbers import random_words
 from relocbench.instances.nearest_server import nearest_server
 from relocbench.instances.solution import Progress, Solution, report
 
@@ -198,7 +198,7 @@ def solve(
     trace = [(time.perf_counter() - begin, search.best, -math.inf)]
     report(on_progress, search.best_home, trace[0])
     made = 0
-    rounds = _rounds(search)
+    rounds = _rounds(instance, search, seed)
 
     def time_is_left() -> bool:
         # The first round always starts: the set-up alone may take longer than a short time limit.
@@ -236,9 +236,7 @@ def anneal_among(
     start: IntArray,
     *,
     seed: int,
-    heat: float,
-    priced: bool,
-    effort: float,
+    mode: Round,
     time_used: Callable[[], float],
 ) -> IntArray:
     """Run one round of annealing that prefers the likely homes, and return the best homes found.
@@ -250,12 +248,8 @@ def anneal_among(
     likely
         The likely homes of each client (``M×L``), to which most proposals go. A client with only one likely home moves
         only when all members of its topic move together. With None the nearest servers are proposed instead.
-    heat
-        The initial temperature, as in :class:`Round`.
-    priced
-        Whether loads have prices during the round, as in :class:`Round`.
-    effort
-        The length of the round, relative to a round of :func:`solve`.
+    mode
+        How the round runs.
     time_used
         Called after each batch. It returns the used share of the time available for this round. If the time is too
         short for the round, the round cools faster; it ends when the share reaches 1.
@@ -266,8 +260,8 @@ def anneal_among(
         The best homes found, one server per client.
     """
     search = _Search(instance, start, seed, _near(instance) if likely is None else _likely(instance, likely))
-    length = int(effort * max(PARAMS.round_per_client * len(search.around.moving), PARAMS.shortest_round))
-    search.begin_round(length, Round(heat, priced))
+    length = int(mode.effort * max(PARAMS.round_per_client * len(search.around.moving), PARAMS.shortest_round))
+    search.begin_round(length, mode)
     done, progress, used = 0, 0.0, time_used()
     while max(progress, used) < 1:
         done += search.run_batch(length - done, progress)
@@ -276,14 +270,43 @@ def anneal_among(
     return search.best_home
 
 
-def _rounds(search: "_Search") -> Iterator[Round]:
-    """Yield the rounds of :func:`solve` without end."""
-    yield from ROUNDS
-    if not search.capacity_is_scarce():
-        yield from itertools.cycle(ROUNDS)
+def capacity_is_scarce(instance: Instance, home: IntArray, seed: int) -> bool:
+    """Return whether most proposals change the loads of full servers, so that :func:`scarce_rounds` find better homes.
+
+    Parameters
+    ----------
+    instance, seed
+        As for every method.
+    home
+        Good homes.
+
+    Returns
+    -------
+    bool
+        Whether the typical change of the objective is many times that of the delays alone.
+    """
+    search = _Search(instance, home, seed, _near(instance))
+    return search.typical_change() > PARAMS.scarce_change * search.typical_change_of_delays()
+
+
+def scarce_rounds() -> Iterator[Round]:
+    """Return the rounds for scarce capacity, without end and longer and longer.
+
+    Returns
+    -------
+    iterator of Round
+        The rounds.
+    """
     for cycle in itertools.count():
         for mode in SCARCE_ROUNDS:
             yield replace(mode, effort=mode.effort * 2 ** min(cycle, MOST_DOUBLINGS))
+
+
+def _rounds(instance: Instance, search: "_Search", seed: int) -> Iterator[Round]:
+    """Yield the rounds of :func:`solve` without end."""
+    yield from ROUNDS
+    scarce = capacity_is_scarce(instance, search.best_home, seed)
+    yield from scarce_rounds() if scarce else itertools.cycle(ROUNDS)
 
 
 class _Search:
@@ -302,38 +325,33 @@ class _Search:
         self._params = params
         size = params.journal + 2 * instance.n_clients
         self._journal = Journal(np.empty(size, np.int32), np.empty(size, np.int32))
-        self._seed, self._random = seed, random_words(seed)
+        self._random = random_words(seed)
         self.best = self._now = self._state.objective
         self.best_home = self._state.home
         self._prices: Prices | None = None
 
-    def capacity_is_scarce(self) -> bool:
-        """Return whether most proposals change the loads of full servers. It draws no number of the search's stream."""
-        random = random_words(self._seed)
-        return self._typical_change(random) > self._params.scarce_change * self._typical_change_of_delays(random)
-
     def begin_round(self, length: int, mode: Round) -> None:
         """Set the temperatures, the prices and the kinds of proposals for a round of ``length`` proposals."""
-        typical = unit = self._typical_change(self._random)
+        typical = unit = self.typical_change()
         final_heat, refits, sacrificed = self._params.final_heat, 0, np.zeros(self._state.instance.n_servers, np.bool_)
         if mode.scarce:
-            unit = self._typical_change_of_delays(self._random)
+            unit = self.typical_change_of_delays()
             final_heat, refits = self._params.scarce_final_heat, self._params.refits
             sacrificed = self._state.arrays.server["theta"] < self._params.sacrificed
         self.around = self.around._replace(refits=refits)
         self._length, self._hot, self._cold = length, mode.heat * unit, final_heat * unit
         self._prices = Prices(self._state.instance, typical, mode.extra_capacity, sacrificed) if mode.priced else None
 
-    def _typical_change(self, random: Words) -> float:
+    def typical_change(self) -> float:
         """Return the median nonzero change, so that temperatures do not depend on the units of delay."""
-        change = np.abs(sample_changes(self._state.arrays, self.around, random, self._params.sampled_changes))
+        change = np.abs(sample_changes(self._state.arrays, self.around, self._random, self._params.sampled_changes))
         return float(np.median(change[change > 0])) if change.any() else 1.0
 
-    def _typical_change_of_delays(self, random: Words) -> float:
+    def typical_change_of_delays(self) -> float:
         """Return the typical change if capacities were practically unlimited."""
         no_price = np.zeros(self._state.instance.n_servers)
         self._state.relax_capacities(UNLIMITED, no_price, no_price)
-        change = self._typical_change(random)
+        change = self.typical_change()
         self._state.restore_capacities()
         return change
 

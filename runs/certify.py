@@ -35,7 +35,7 @@ from relocbench.formulations.certificates.verification import Verdict, rounded_d
 from relocbench.formulations.incumbent import Incumbent
 from relocbench.formulations.local_search import descend
 from relocbench.formulations.solvers.availability import missing
-from relocbench.heuristics.anneal import ROUND_PER_CLIENT, anneal_among
+from relocbench.heuristics.anneal import ROUND_PER_CLIENT, Round, anneal_among, capacity_is_scarce, scarce_rounds
 from relocbench.instances.checks import checked_seed, checked_time_limit
 from relocbench.instances.errors import InputError, plural
 from relocbench.instances.evaluation import checked_home, evaluate
@@ -128,17 +128,25 @@ class _Search:
         every_client = np.arange(incumbent.instance.n_clients)
         gap_part = min(1.0, params.gap_clients / incumbent.instance.n_clients)
         guided_rounds = 0
+        rounds_for_scarcity = scarce_rounds()
         for number in range(1, 1 << 30):
-            likely, start, heat, priced, effort = None, incumbent.home, 1.0, True, self._first_effort
+            likely, start, mode = None, incumbent.home, Round(1.0, priced=True, effort=self._first_effort)
             guidance = self._guidance
-            if guidance is not None:
+            gap = incumbent.cost - (0.0 if guidance is None else guidance.bound)
+            if (
+                number > 1
+                and gap > params.guidance_gap * incumbent.cost
+                and capacity_is_scarce(incumbent.instance, incumbent.home, self._seed)
+            ):
+                # A bound that is far away says little about good homes.
+                mode = next(rounds_for_scarcity)
+            elif guidance is not None:
                 this_round = params.rounds[guided_rounds % len(params.rounds)]
-                heat, priced = this_round.heat, this_round.priced
-                gap = incumbent.cost - guidance.bound
                 likely = guidance.least < guidance.bound + this_round.gap_share * gap_part * gap
                 likely[every_client, guidance.rounded] = likely[every_client, incumbent.home] = True
                 start = guidance.rounded if this_round.from_relaxation else incumbent.home
                 effort = min(1.0, params.first_effort * 2.0 ** min(guided_rounds // len(params.rounds), 10))
+                mode = Round(this_round.heat, this_round.priced, effort=effort)
                 guided_rounds += 1
             begin = time.perf_counter()
             end = self._end if likely is not None else min(self._end, begin + self._first_round_time)
@@ -147,9 +155,7 @@ class _Search:
                 likely,
                 start,
                 seed=self._seed * 1_000_003 + number,
-                heat=heat,
-                priced=priced,
-                effort=effort,
+                mode=mode,
                 time_used=partial(self._time_used, begin, end),
             )
             incumbent.offer(found)
@@ -469,9 +475,11 @@ class _Run:
                 None,
                 home,
                 seed=self._seed,
-                heat=1.0,
-                priced=True,
-                effort=max(params.effort, min(1.0, params.full_effort_clients / self._instance.n_clients)),
+                mode=Round(
+                    1.0,
+                    priced=True,
+                    effort=max(params.effort, min(1.0, params.full_effort_clients / self._instance.n_clients)),
+                ),
                 time_used=lambda: self._seconds() / most,
             )
             incumbent.offer(found)

@@ -4,7 +4,19 @@ import itertools
 import numpy as np
 import pytest
 
-from relocbench.heuristics.anneal import ROUNDS, SCARCE_ROUNDS, AnnealParams, Round, _near, _Search, anneal_among, solve
+from relocbench.heuristics import anneal
+from relocbench.heuristics.anneal import (
+    ROUNDS,
+    SCARCE_ROUNDS,
+    AnnealParams,
+    Round,
+    _near,
+    _Search,
+    anneal_among,
+    capacity_is_scarce,
+    scarce_rounds,
+    solve,
+)
 from relocbench.heuristics.anneal_kernel import Journal, empty, fill, refit
 from relocbench.instances.errors import InputError
 from relocbench.instances.evaluation import evaluate
@@ -140,7 +152,7 @@ def test_prices_find_better_homes_where_many_servers_are_full():
     cost = {
         priced: evaluate(
             instance,
-            anneal_among(instance, None, start, seed=1, heat=0.2, priced=priced, effort=0.6, time_used=lambda: 0.0),
+            anneal_among(instance, None, start, seed=1, mode=Round(0.2, priced, effort=0.6), time_used=lambda: 0.0),
         ).objective
         for priced in (False, True)
     }
@@ -153,7 +165,7 @@ def test_a_round_with_too_little_time_still_ends_cold(priced):
     start = nearest_server(instance)
     share = itertools.count()
     home = anneal_among(
-        instance, None, start, seed=0, heat=1.0, priced=priced, effort=1e6, time_used=lambda: next(share) / 40
+        instance, None, start, seed=0, mode=Round(1.0, priced, effort=1e6), time_used=lambda: next(share) / 40
     )
     # 40 batches at the initial temperature would end far above the cost of the nearest servers.
     assert next(share) == 41
@@ -163,7 +175,7 @@ def test_a_round_with_too_little_time_still_ends_cold(priced):
 def test_a_round_without_time_returns_the_start():
     instance = random_instance(0)
     start = nearest_server(instance)
-    found = anneal_among(instance, None, start, seed=0, heat=1.0, priced=True, effort=1.0, time_used=lambda: 1.0)
+    found = anneal_among(instance, None, start, seed=0, mode=Round(1.0, priced=True), time_used=lambda: 1.0)
     assert found.tolist() == start.tolist()
 
 
@@ -222,11 +234,19 @@ def test_capacity_is_scarce_in_the_paper_only_where_spools_are_large():
     for spool in (2, 6):
         instance = FAMILIES["paper-spooler"].cells({"spool_per_member": spool})[0].build(0)
         home = solve(instance, seed=0, time_limit=600.0, moves=200_000).home
-        search = _Search(instance, home, 0, _near(instance))
-        scarce[spool] = search.capacity_is_scarce()
-        # The question changes neither the state nor the random numbers of the search.
-        search.begin_round(1000, ROUNDS[0])
-        fresh = _Search(instance, home, 0, _near(instance))
-        fresh.begin_round(1000, ROUNDS[0])
-        assert (search.run_batch(1000, 0.0), search.best) == (fresh.run_batch(1000, 0.0), fresh.best)
+        scarce[spool] = capacity_is_scarce(instance, home, 0)
     assert scarce == {2: False, 6: True}
+
+
+def test_rounds_for_scarce_capacity_follow_the_first_rounds_where_it_is_scarce_and_nowhere_else(monkeypatch):
+    begun = []
+    monkeypatch.setattr(_Search, "begin_round", lambda search, length, mode: begun.append(mode))
+    monkeypatch.setattr(_Search, "run_batch", lambda search, most, progress: most)
+    for scarce in (False, True):
+        monkeypatch.setattr(anneal, "capacity_is_scarce", lambda *_, scarce=scarce: scarce)
+        begun.clear()
+        solve(random_instance(0), seed=0, time_limit=600.0, moves=12_000_000)
+        assert begun[:3] == list(ROUNDS)
+        later = itertools.cycle(ROUNDS) if not scarce else scarce_rounds()
+        assert begun[3:] == list(itertools.islice(later, len(begun) - 3))
+        assert len(begun) > 6
