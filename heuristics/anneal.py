@@ -143,14 +143,19 @@ ROUND_PER_CLIENT = PARAMS.round_per_client
 # full, warm rounds improve the assignment locally, and hot rounds escape from a local optimum, which small overloaded
 # instances need.
 ROUNDS = (Round(0.2, priced=True), Round(0.2, priced=False), Round(1.0, priced=False))
-# Where capacity is scarce, these rounds follow instead. They are twice as long each time they are repeated. A
-# slow cooling decides which topics are where and which server is sacrificed; the other rounds improve this. Priced
-# rounds are best where every server can be just full, rounds without prices where a server is sacrificed.
-SCARCE_ROUNDS = (
-    Round(3.5, priced=False, scarce=True, effort=5.0),
+# Where capacity is scarce, these rounds follow instead. They are twice as long each time they are repeated. A slow
+# cooling decides which topics are where and which server is sacrificed; three shorter rounds improve this. A cooling
+# without prices is better where a server is sacrificed, one with prices where all servers can be just full.
+_IMPROVING = (
     Round(0.6, priced=True, extra_capacity=0.05, scarce=True, effort=1.5),
     Round(1.2, priced=False, scarce=True, effort=1.5),
     Round(0.6, priced=True, extra_capacity=0.1, scarce=True, effort=1.5),
+)
+SCARCE_ROUNDS = (
+    Round(3.5, priced=False, scarce=True, effort=5.0),
+    *_IMPROVING,
+    Round(3.5, priced=True, scarce=True, effort=2.5),
+    *_IMPROVING,
 )
 MOST_DOUBLINGS = 10
 
