@@ -109,6 +109,8 @@ class AnnealParams:
         Capacity is scarce if the typical change is this many times as large as that of the delays alone. It is at most
         6 on the instances of the paper's first study and on larger ones, and 9 or more where the paper's spool per
         member is 4 or more.
+    scarce_clients
+        The least number of clients for such rounds. The usual rounds find the optimum of small instances.
     scarce_final_heat
         The temperature at the end of a round for scarce capacity, as a share of the typical change of the delays.
     refits
@@ -130,6 +132,7 @@ class AnnealParams:
     near_targets: Targets = Targets(to_topic=560, to_near=400)
     likely_targets: Targets = Targets(to_topic=200, to_near=824)
     scarce_change: float = 7.0
+    scarce_clients: int = 100
     scarce_final_heat: float = 0.06
     refits: int = 20
     sacrificed: float = 0.75
@@ -288,8 +291,10 @@ def capacity_is_scarce(instance: Instance, home: IntArray, seed: int) -> bool:
     Returns
     -------
     bool
-        Whether the typical change of the objective is many times that of the delays alone.
+        Whether the typical change of the objective is many times that of the delays alone, and there are many clients.
     """
+    if instance.n_clients < PARAMS.scarce_clients:
+        return False
     search = _Search(instance, home, seed, _near(instance))
     return search.typical_change() > PARAMS.scarce_change * search.typical_change_of_delays()
 

@@ -236,6 +236,8 @@ def test_capacity_is_scarce_in_the_paper_only_where_spools_are_large():
         home = solve(instance, seed=0, time_limit=600.0, moves=200_000).home
         scarce[spool] = capacity_is_scarce(instance, home, 0)
     assert scarce == {2: False, 6: True}
+    few_clients = FAMILIES["small"].cells({"regime": "overloaded", "clients": 30})[0].build(0)
+    assert not capacity_is_scarce(few_clients, nearest_server(few_clients), 0)
 
 
 def test_rounds_for_scarce_capacity_follow_the_first_rounds_where_it_is_scarce_and_nowhere_else(monkeypatch):
