@@ -470,15 +470,30 @@ def network_of(instance: Instance) -> Instance:
     Instance
         The instance.
     """
+    return make_network(**{name: getattr(instance, name) for name in NETWORK_FIELDS})
+
+
+def make_network(**servers: Any) -> Instance:
+    """Return an instance with given servers, and one client and topic without meaning.
+
+    Parameters
+    ----------
+    **servers
+        The fields ``NETWORK_FIELDS``.
+
+    Returns
+    -------
+    Instance
+        The instance.
+
+    Raises
+    ------
+    InputError
+        If a field is wrong.
+    """
     nobody = Ragged.of([[0]])
-    return Instance(
-        **{name: getattr(instance, name) for name in NETWORK_FIELDS},
-        client_x=np.zeros(1),
-        client_y=np.zeros(1),
-        spool=np.zeros(1),
-        publishers=nobody,
-        subscribers=nobody,
-    )
+    nowhere = np.zeros(1)
+    return Instance(**servers, client_x=nowhere, client_y=nowhere, spool=nowhere, publishers=nobody, subscribers=nobody)
 
 
 def check_network(instance: Instance, network: Instance) -> None:
