@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from relocbench.instances.incremental_state import State, StateArrays, move_delta
+from relocbench.instances.incremental_state import State, StateArrays
 from relocbench.instances.instance import PUBLISHES, Instance
 from relocbench.instances.kernels.compiled import compiled
 from relocbench.instances.kernels.ragged import FloatArray, IntArray, OffsetArray, offsets
@@ -120,39 +120,12 @@ class RelocatingState(State):
         IndexError
             If there is no such client or server.
         """
-        self._check(client, server)
-        return float(total_delta(self.arrays, self.relocation, client, server))
+        return super().delta(client, server) + float(relocation_delta(self.arrays, self.relocation, client, server))
 
     def refresh(self) -> None:
         """Compute all running sums again from the homes, which removes accumulated rounding errors."""
         super().refresh()
         self.cost += float(relocation_cost(self.arrays, self.relocation))
-
-
-@compiled
-def total_delta(s: StateArrays, relocation: Relocation | None, client: int, server: int) -> float:
-    """Return the change of ``ΣD`` and, if there is something to relocate from, of the cost of relocation.
-
-    Parameters
-    ----------
-    s
-        The arrays of the state.
-    relocation
-        The homes before, and the prices; None to count ``ΣD`` only. The code for None has no trace of relocation.
-    client
-        The client.
-    server
-        Its new home.
-
-    Returns
-    -------
-    float
-        The objective after the move minus the objective before it.
-    """
-    change = move_delta(s, client, server)
-    if relocation is not None:
-        change += relocation_delta(s, relocation, client, server)
-    return change
 
 
 @compiled
