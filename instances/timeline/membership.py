@@ -25,6 +25,8 @@ class Membership:
         For each topic its spool; NaN if it is ``spool_per_member`` for each member that is present, as in the paper.
     spool_per_member
         ``p``.
+    topic_number
+        For each topic its number in the timeline; None if the topics are numbered from 0 in their order.
     """
 
     n_clients: int
@@ -32,6 +34,7 @@ class Membership:
     subscribers: Ragged
     spool: FloatArray
     spool_per_member: float = 2.0
+    topic_number: IntArray | None = None
 
     def epoch(
         self,
@@ -40,7 +43,6 @@ class Membership:
         times: tuple[float, float],
         clients: IntArray,
         at: FloatArray,
-        topics: npt.NDArray[np.bool_] | None = None,
     ) -> Epoch | None:
         """Return the epoch with the given clients. Topics without a member that is present are left out.
 
@@ -54,8 +56,6 @@ class Membership:
             The numbers of the clients that are present.
         at
             Their positions in km (``n×2``).
-        topics
-            For each topic whether it exists in this epoch; by default all exist.
 
         Returns
         -------
@@ -66,21 +66,20 @@ class Membership:
         position[clients] = np.arange(len(clients), dtype=np.int32)
         lists = [_present(groups, position) for groups in (self.publishers, self.subscribers)]
         kept = (lists[0].sizes > 0) | (lists[1].sizes > 0)
-        if topics is not None:
-            kept &= topics
-        numbers = np.flatnonzero(kept).astype(np.int32)
-        if not len(numbers):
+        used = np.flatnonzero(kept).astype(np.int32)
+        if not len(used):
             return None
         publishers, subscribers = (_chosen(groups, kept) for groups in lists)
         base = dataclasses.replace(
             network,
             client_x=at[:, 0],
             client_y=at[:, 1],
-            spool=np.zeros(len(numbers)),
+            spool=np.zeros(len(used)),
             publishers=publishers,
             subscribers=subscribers,
         )
-        spool = np.where(np.isnan(self.spool[numbers]), self.spool_per_member * base.members.sizes, self.spool[numbers])
+        spool = np.where(np.isnan(self.spool[used]), self.spool_per_member * base.members.sizes, self.spool[used])
+        numbers = used if self.topic_number is None else self.topic_number[used]
         return Epoch(number, *times, clients, numbers, dataclasses.replace(base, spool=spool))
 
 
