@@ -26,6 +26,12 @@ class Prices:
     ------
     InputError
         If a price is below 0, or the period is not above 0.
+
+    Examples
+    --------
+    >>> import relocbench
+    >>> relocbench.Prices(handover=10)
+    Prices(handover=10.0, spool=1.0, publication_period=1.0)
     """
 
     handover: float = 50.0

@@ -51,6 +51,14 @@ class ScheduleCost:
         Publications that were made.
     overloaded_seconds
         The time during which some server had ``θ < 1``.
+
+    Examples
+    --------
+    >>> import relocbench
+    >>> timeline = relocbench.generate_timeline(seed=1, n_epochs=3, topics=8)
+    >>> cost = relocbench.replay(timeline, "always", "nearest").cost
+    >>> cost.total == cost.delay_cost + cost.handover_cost + cost.spool_cost
+    True
     """
 
     seconds: float = 0.0
@@ -102,6 +110,13 @@ class ScheduleCost:
         -------
         dict
             The fields and the derived quantities.
+
+        Examples
+        --------
+        >>> import relocbench
+        >>> timeline = relocbench.generate_timeline(seed=1, n_epochs=3, topics=8)
+        >>> relocbench.replay(timeline, "always", "nearest").cost.values()["seconds"]
+        180.0
         """
         derived = ("total", "y", "handovers_per_client_hour", "overloaded_share")
         return {name: getattr(self, name) for name in (*derived, *(spec.name for spec in fields(self)))}

@@ -21,6 +21,7 @@ from relocbench.instances.checks import entity_ids, plain_parameters, text
 from relocbench.instances.errors import InputError, plural, shown
 from relocbench.instances.instance import Instance, require_instance
 from relocbench.instances.kernels.ragged import IntArray, Ragged, frozen
+from relocbench.instances.notebook_card import card
 from relocbench.instances.timeline.prices import Prices
 
 Id = str | int
@@ -180,6 +181,18 @@ class Timeline:
         sizes = f"{plural(self.n_epochs, 'epoch')}, {plural(self.n_servers, 'server')}"
         return f"<Timeline {self.name or 'without a name'}: {sizes}>"
 
+    def _repr_html_(self) -> str:
+        first = self.epoch(0)
+        values: dict[str, object] = {
+            "epochs": self.n_epochs,
+            "servers": self.n_servers,
+            "first epoch": repr(first).strip("<>"),
+            "handover price": f"{self.prices.handover:g} ms",
+            "spool price": f"{self.prices.spool:g} ms per message",
+            "publication period": f"{self.prices.publication_period:g} s",
+        }
+        return card(f"Timeline {self.name or 'without a name'}", values)
+
     @classmethod
     def of(
         cls,
@@ -286,6 +299,13 @@ class Timeline:
         -------
         Timeline
             The timeline.
+
+        Examples
+        --------
+        >>> import relocbench
+        >>> instance = relocbench.generate("tiny", regime="scarce", shape="plain")
+        >>> relocbench.Timeline.static(instance, n_epochs=3).n_epochs
+        3
         """
         require_instance(instance)
 
@@ -328,6 +348,13 @@ class Timeline:
         InputError
             If an epoch has other servers, begins before the one before ends, or names a client or topic that the
             timeline does not have; or if there are fewer or more epochs than stated.
+
+        Examples
+        --------
+        >>> import relocbench
+        >>> instance = relocbench.generate("tiny", regime="scarce", shape="plain")
+        >>> list(relocbench.Timeline.static(instance, n_epochs=2, length=30).epochs())
+        [<Epoch 0 at 0 s for 30 s: 4 clients, 2 topics>, <Epoch 1 at 30 s for 30 s: 4 clients, 2 topics>]
         """
         known = {name: None if ids is None else len(ids) for name, ids in self._id_lists()}
         before: Epoch | None = None
@@ -370,6 +397,13 @@ class Timeline:
         ------
         InputError
             If there is no such epoch.
+
+        Examples
+        --------
+        >>> import relocbench
+        >>> instance = relocbench.generate("tiny", regime="scarce", shape="plain")
+        >>> relocbench.Timeline.static(instance, n_epochs=2, length=30).epoch(1).start
+        30.0
         """
         if not 0 <= number < self.n_epochs:
             raise InputError("epoch", f"expected a number from 0 to {self.n_epochs - 1}, got {shown(number)}")
@@ -392,6 +426,13 @@ class Timeline:
         ------
         InputError
             If there is no such epoch.
+
+        Examples
+        --------
+        >>> import relocbench
+        >>> instance = relocbench.generate("tiny", regime="scarce", shape="plain")
+        >>> relocbench.Timeline.static(instance, n_epochs=2).instance(1)
+        <Instance tiny-scarce-plain-0: 4 clients, 4 servers, 2 topics>
         """
         return self.epoch(number).instance
 
@@ -412,6 +453,13 @@ class Timeline:
         ------
         InputError
             If a price is out of range.
+
+        Examples
+        --------
+        >>> import relocbench
+        >>> instance = relocbench.generate("tiny", regime="scarce", shape="plain")
+        >>> relocbench.Timeline.static(instance, n_epochs=2).with_prices(handover=0).prices.handover
+        0.0
         """
         return Timeline(
             self.network,

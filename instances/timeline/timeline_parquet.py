@@ -185,11 +185,12 @@ def read_timeline(path: str | Path) -> Timeline:
 
 def _timeline(path: Path) -> Timeline:
     with _opened(path) as (file, _):
-        raw = (file.schema_arrow.metadata or {}).get(METADATA_KEY) or (file.metadata.metadata or {}).get(METADATA_KEY)
+        raw = (file.metadata.metadata or {}).get(METADATA_KEY)
         rows = file.metadata.num_rows
-    if raw is None:
-        problem = f"expected a timeline, the metadata {METADATA_KEY.decode()} are missing"
-        raise InputError("", f"{problem}; `relocbench moving import` makes a timeline from CSV files")
+        if raw is None:
+            problem = f"expected a timeline, the metadata {METADATA_KEY.decode()} are missing"
+            raise InputError("", f"{problem}; `relocbench moving import` makes a timeline from CSV files")
+        check_schema(file.schema_arrow, SCHEMA)
     header = object_of(parse_value(raw), FORMAT, HEADER)
     servers = Fields(header.value("servers"), "servers", tuple(SERVER_FIELDS))
     network = make_network(
@@ -220,13 +221,12 @@ def _timeline(path: Path) -> Timeline:
 
 @contextlib.contextmanager
 def _opened(path: Path) -> Iterator[tuple[pq.ParquetFile, PageSizes]]:
-    """Open a Parquet file with the columns of a timeline."""
+    """Open a Parquet file."""
     with as_input_error(""):
         source = pa.OSFile(str(path))
     with source:
         with as_input_error(""):
             file, sizes = pq.ParquetFile(source), PageSizes(source)
-            check_schema(file.schema_arrow, SCHEMA)
         yield file, sizes
 
 

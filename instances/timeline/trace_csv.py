@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from relocbench.instances.errors import InputError, plural, shown
+from relocbench.instances.errors import InputError, did_you_mean, plural, shown
 from relocbench.instances.files.csv_rows import csv_rows
 from relocbench.instances.files.follower_graph import read_follower_graph
 from relocbench.instances.files.places import LATITUDE_NAMES, LONGITUDE_NAMES, map_centre, project
@@ -99,11 +99,11 @@ def import_trace(
     sites: str | Path | None = None,
     members: str | Path | None = None,
     social: str | Path | None = None,
-    parameters: TraceParameters | None = None,
     prices: Prices | None = None,
     name: str = "",
+    **parameters: Any,
 ) -> Timeline:
-    """Make a timeline from a trace.
+    r"""Make a timeline from a trace.
 
     Parameters
     ----------
@@ -120,8 +120,10 @@ def import_trace(
         clients of the trace that are in no topic are left out.
     social
         Instead of members: an edge list from which topics are made. Its users become clients of the trace at random.
-    parameters, prices, name
-        Everything else.
+    prices, name
+        As for :class:`instances.timeline.timeline.Timeline`.
+    **parameters
+        Fields of :class:`TraceParameters`, such as ``epoch_length``, ``load`` and ``seed``.
 
     Returns
     -------
@@ -133,8 +135,21 @@ def import_trace(
     ------
     InputError
         If a file cannot be read or has a wrong value; the message names the file, the line and the column.
+
+    Examples
+    --------
+    >>> import pathlib, relocbench
+    >>> _ = pathlib.Path("servers.csv").write_text("x,y,storage,compute\n0,0,9,9\n5,0,9,9\n")
+    >>> _ = pathlib.Path("members.csv").write_text("topic,client\nnews,ann\nnews,bob\n")
+    >>> _ = pathlib.Path("trace.csv").write_text("time,client,x,y\n0,ann,0,1\n0,bob,1,1\n60,ann,3,1\n")
+    >>> relocbench.import_trace("trace.csv", servers="servers.csv", members="members.csv", epoch_length=60)
+    <Timeline trace: 2 epochs, 2 servers>
     """
-    chosen = parameters or TraceParameters()
+    known = [spec.name for spec in dataclasses.fields(TraceParameters)]
+    for parameter in parameters:
+        if parameter not in known:
+            raise InputError(parameter, f"expected one of {', '.join(known)}{did_you_mean(known, parameter)}")
+    chosen = TraceParameters(**parameters)
     if (members is None) == (social is None):
         raise InputError("members", "expected either a file of members or a follower graph")
     if servers is None and sites is None:

@@ -7,6 +7,7 @@ To add a policy, write a function
 and add it to ``POLICIES``. None keeps the homes as they are; a client that arrives then goes to its nearest server.
 """
 
+import functools
 import inspect
 from collections import deque
 from collections.abc import Callable, Mapping
@@ -19,7 +20,9 @@ from relocbench.heuristics.anneal import relocate as anneal_relocating
 from relocbench.instances.errors import InputError, did_you_mean, one_of, shown
 from relocbench.instances.evaluation import evaluate
 from relocbench.instances.gap import gap as relative_gap
+from relocbench.instances.generators.families import family
 from relocbench.instances.kernels.ragged import IntArray
+from relocbench.instances.nearest_server import nearest_server
 from relocbench.instances.settings import setting
 from relocbench.instances.timeline.relocation_state import relocation_to
 from relocbench.instances.timeline.schedule_cost import ScheduleCost
@@ -29,6 +32,7 @@ from relocbench.runs.certify import certify
 from relocbench.runs.method_code import function_code, project_code
 from relocbench.runs.methods import setting_text
 from relocbench.runs.selectors import NAME, split_at_commas
+from relocbench.runs.solve import warm_up
 from relocbench.runs.timeline.method_runner import MethodRunner, Solved
 
 # A history remembers the costs of this many epochs.
@@ -312,6 +316,13 @@ class Policy:
         """
         return self.function(history, epoch, **self.settings)
 
+    def warm_up(self) -> None:
+        """Compile what the policy itself runs, so that its time is not that of compiling."""
+        if self.function is gap:
+            warm_up("bound")
+        if self.function is relocate:
+            _warm_up_relocation()
+
     def version(self) -> str:
         """Return the version of the policy's code.
 
@@ -323,6 +334,15 @@ class Policy:
         if self.name in POLICIES:
             return project_code(__name__)
         return function_code(self.function, self.name)
+
+
+@functools.cache
+def _warm_up_relocation() -> None:
+    still = Timeline.static(family("preliminary").cells({"storage": 7.0})[0].build(0), n_epochs=1)
+    epoch = still.epoch(0)
+    home = nearest_server(epoch.instance)
+    prices = relocation_to(epoch, still.prices, epoch.length, (epoch, home))
+    anneal_relocating(epoch.instance, prices, home, seed=0, time_limit=60.0, moves=10_000)
 
 
 PolicyLike = str | PolicyFunction | Policy

@@ -89,6 +89,13 @@ class Replay:
         -------
         pyarrow.Table
             The columns of :class:`runs.timeline.replay_rows.EpochRow`.
+
+        Examples
+        --------
+        >>> import relocbench
+        >>> timeline = relocbench.generate_timeline(seed=1, n_epochs=3, topics=8)
+        >>> relocbench.replay(timeline, "every[k=2]", "nearest").table()["solved"].to_pylist()
+        [True, False, True]
         """
         if self.path is None:
             return rows_table(self.rows)
@@ -101,6 +108,13 @@ class Replay:
         -------
         dict
             What ``relocbench moving run --json`` prints for a replay.
+
+        Examples
+        --------
+        >>> import relocbench
+        >>> timeline = relocbench.generate_timeline(seed=1, n_epochs=3, topics=8)
+        >>> relocbench.replay(timeline, "never", "nearest").values()["policy"]
+        'never'
         """
         return {
             "timeline": self.timeline.name,
@@ -275,6 +289,7 @@ class _Run:
             last = next(itertools.islice(epochs, self.n_done - 1, None))
             self._before = last, checked_home(last.instance, self._recalled_home)
             self._meter.resume(*self._before, self._meter.total)
+        self._policy.warm_up()
         waiting: deque[Epoch] = deque()
 
         def upcoming(count: int) -> list[Epoch]:

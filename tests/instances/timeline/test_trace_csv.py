@@ -8,7 +8,7 @@ import pytest
 from relocbench.instances.errors import InputError
 from relocbench.instances.load import load_of
 from relocbench.instances.timeline.timeline_parquet import read_timeline, write_timeline
-from relocbench.instances.timeline.trace_csv import TraceParameters, import_trace
+from relocbench.instances.timeline.trace_csv import import_trace
 
 SERVERS = "id,x,y,storage,compute\nnorth,0,9,50,50\nsouth,0,0,50,50\n"
 MEMBERS = "topic,client,role,spool\nnews,ann,publish,4\nnews,bob,subscribe,\nchat,bob,both,\nchat,cid,both,\n"
@@ -26,7 +26,7 @@ def made(tmp_path):
             if text is not None:
                 paths[name] = tmp_path / f"{name}.csv"
                 paths[name].write_text(text)
-        return import_trace(paths.pop("trace"), parameters=TraceParameters(**parameters), **paths)
+        return import_trace(paths.pop("trace"), **parameters, **paths)
 
     return make
 
@@ -78,7 +78,8 @@ def test_cells_are_looked_up_in_the_list_of_sites_which_may_be_the_servers(made,
         tmp_path / "packed.csv.gz",
         sites=tmp_path / "sites.csv",
         members=tmp_path / "members.csv",
-        parameters=TraceParameters(storage=5, compute=5),
+        storage=5,
+        compute=5,
     )
     assert packed.hash == timeline.hash
 
@@ -155,6 +156,7 @@ def test_some_of_the_sites_can_be_drawn_as_servers(made):
         ({"members": None}, "members: expected either a file of members or a follower graph"),
         ({"servers": None}, "servers: expected a file of servers, or of sites that are servers too"),
         ({"servers": "x,y\n0,0\n"}, "servers.csv: expected a column storage, or one value for all servers"),
+        ({"epoch_lenght": 9}, "epoch_lenght: expected one of epoch_length, "),
         ({"epoch_length": 0}, "epoch_length: expected seconds above 0, got 0"),
         ({"epoch_length": 1e-9, "stay": 500}, "epoch_length: expected at most 86,400,000 epochs, got more"),
     ],
