@@ -193,11 +193,12 @@ def _file_names(*paths: str | Path | None) -> dict[str, str]:
 
 
 class _Trace:
-    """The rows of a trace as (time, client, position in km)."""
+    """The rows of a trace."""
 
     def __init__(self, path: Path, servers: Table, sites: Table | None) -> None:
         self._path = path
         self._centre: tuple[float, float] | None = None
+        self._rows_in_degrees = False
         self.server_at = self._positions(servers, are_servers=True)
         self._site_at: dict[str, tuple[float, float]] = {}
         self._sites = "" if sites is None else sites.label
@@ -222,8 +223,12 @@ class _Trace:
         if not in_degrees and self._centre is not None:
             raise InputError(label, "expected latitude and longitude as the servers have, got x and y")
 
+    def in_km(self, at: FloatArray) -> FloatArray:
+        """Return positions that :meth:`rows` has given, in km. Many at once take much less time than one by one."""
+        return project(at, self._centre) if self._rows_in_degrees and self._centre is not None else at
+
     def rows(self) -> Iterator[tuple[int, float, str, tuple[float, float]]]:
-        """Yield line, seconds, client and position of each row."""
+        """Yield line, seconds, client and position of each row; see :meth:`in_km` for the unit of the position."""
         try:
             yield from self._rows()
         except InputError as error:
@@ -262,15 +267,12 @@ class _Trace:
             return lambda line, row: (_number(line, "x", row[x], 1e9), _number(line, "y", row[y], 1e9))
         if latitude is not None and longitude is not None:
             self._check_kind("", in_degrees=True)
-            assert self._centre is not None
-            first, second, centre = header.index(latitude), header.index(longitude), self._centre
-
-            def projected(line: int, row: list[str]) -> tuple[float, float]:
-                degrees = _number(line, latitude, row[first], 90), _number(line, longitude, row[second], 180)
-                [(east, north)] = project(np.array([degrees]), centre)
-                return float(east), float(north)
-
-            return projected
+            self._rows_in_degrees = True
+            first, second = header.index(latitude), header.index(longitude)
+            return lambda line, row: (
+                _number(line, latitude, row[first], 90),
+                _number(line, longitude, row[second], 180),
+            )
         if cell_name is None:
             problem = "expected columns x and y, latitude and longitude, or cell"
             raise InputError("", f"{problem}; got {shown(header, 80)}")
@@ -409,7 +411,7 @@ class _Epochs:
             start = begin + number * length
             there = (last_epoch == number) | (last_time + stay > start)
             clients = np.flatnonzero(there).astype(np.int32)
-            return start, clients, at[clients]
+            return start, clients, self._trace.in_km(at[clients])
 
         for _, time, client, position in self._trace.rows():
             begin = time if begin == -math.inf else begin

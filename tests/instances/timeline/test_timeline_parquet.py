@@ -12,6 +12,7 @@ from relocbench.instances.errors import InputError
 from relocbench.instances.timeline import timeline_parquet
 from relocbench.instances.timeline.timeline import Timeline
 from relocbench.instances.timeline.timeline_parquet import METADATA_KEY, read_timeline, write_timeline
+from tests.instances.files.bad_files import check_mutations, mutated_bytes
 from tests.samples import KINDS, random_instance
 from tests.timelines import random_timeline, timeline_of, two_servers
 
@@ -153,6 +154,13 @@ def test_other_files_are_refused(tmp_path):
         read_timeline(tmp_path / "absent.parquet")
     with pytest.raises(InputError, match=r"expected a name ending in \.parquet"):
         write_timeline(GOOD, tmp_path / "t.json")
+
+
+def test_damaged_bytes_give_one_line_and_no_crash(tmp_path):
+    path = changed(tmp_path)
+    # As short as Parquet can be, so that most changes matter.
+    pq.write_table(pq.read_table(path), path, compression="none", store_schema=False, write_statistics=False)
+    check_mutations(mutated_bytes(path.read_bytes()), path, 120, [("moving", "describe", "FILE")])
 
 
 def test_a_failed_write_leaves_the_old_file(tmp_path):
