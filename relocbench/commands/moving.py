@@ -290,7 +290,7 @@ def _run(
 
     The prices are those of the timeline, unless they are given.
 
-    Example: relocbench moving run moving.parquet --policy 'always,every[k=5],relocate' --method reloc --out replays
+    Example: relocbench moving run moving.parquet --policy never,always,relocate --method reloc --out replays
     """
     from relocbench.instances.errors import InputError
     from relocbench.instances.timeline.timeline_parquet import read_timeline
