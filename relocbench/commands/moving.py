@@ -266,7 +266,8 @@ def _run(
         typer.Option(
             "--policies",
             "--policy",
-            help="Policies, separated by commas; repeatable. `relocbench moving policies` lists them.",
+            help="Policies, separated by commas; repeatable: a name that `relocbench moving policies` lists, or "
+            "mine.py:function.",
         ),
     ],
     method: Annotated[

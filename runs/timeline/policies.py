@@ -12,6 +12,7 @@ import inspect
 from collections import deque
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import numpy.typing as npt
@@ -29,9 +30,10 @@ from relocbench.instances.timeline.schedule_cost import ScheduleCost
 from relocbench.instances.timeline.timeline import Epoch, Timeline
 from relocbench.instances.timeline.window import window_instance
 from relocbench.runs.certify import certify
+from relocbench.runs.external_function import code_at, load_function
 from relocbench.runs.method_code import function_code, project_code
 from relocbench.runs.methods import setting_text
-from relocbench.runs.selectors import NAME, split_at_commas
+from relocbench.runs.selectors import NAME, PLACE_AND_FUNCTION, split_at_commas
 from relocbench.runs.solve import warm_up
 from relocbench.runs.timeline.method_runner import MethodRunner, Solved
 
@@ -289,11 +291,14 @@ class Policy:
         The function that decides.
     settings
         The parameters that were set; the others have their defaults.
+    code
+        The version of the code of a function in a file; otherwise empty.
     """
 
     name: str
     function: PolicyFunction
     settings: Mapping[str, Any] = field(default_factory=dict)
+    code: str = ""
 
     def __str__(self) -> str:
         inside = ",".join(f"{name}={setting_text(value)}" for name, value in sorted(self.settings.items()))
@@ -333,7 +338,7 @@ class Policy:
         """
         if self.name in POLICIES:
             return project_code(__name__)
-        return function_code(self.function, self.name)
+        return self.code or function_code(self.function, self.name)
 
 
 @functools.cache
@@ -354,7 +359,8 @@ def as_policy(policy: PolicyLike) -> Policy:
     Parameters
     ----------
     policy
-        Text such as ``every[k=5]``, a function ``f(history, epoch) -> homes or None``, or a policy.
+        Text such as ``every[k=5]`` or ``mine.py:function[a=1]``, a function ``f(history, epoch) -> homes or None``,
+        or a policy.
 
     Returns
     -------
@@ -404,21 +410,41 @@ def parse_policies(texts: list[str]) -> list[Policy]:
 
 
 def _parsed(text: str) -> Policy:
-    match = NAME.fullmatch(text)
-    if match is None:
+    if (match := PLACE_AND_FUNCTION.fullmatch(text)) is not None and match[1].endswith(".py"):
+        return _in_file(*match.groups())
+    if (match := NAME.fullmatch(text)) is None:
         raise InputError("policy", f"expected name or name[parameter=value,...], got {shown(text)}")
     name, inside = match.groups()
     if name not in POLICIES:
         raise InputError("policy", one_of(POLICIES, name))
-    parameters = inspect.signature(POLICIES[name]).parameters
-    known = {key: spec for key, spec in parameters.items() if key not in RESERVED}
+    return Policy(name, POLICIES[name], _settings(name, POLICIES[name], inside or ""))
+
+
+def _in_file(place: str, function: str, inside: str | None) -> Policy:
+    """Return the policy that is a function in a file."""
+    name, path = f"{Path(place).name}:{function}", Path(place).expanduser().resolve()
+    if not path.is_file():
+        raise InputError(f"policy {place}:{function}", "expected a Python file, the file does not exist")
+    try:
+        found = as_policy(load_function(f"{path}:{function}")).function
+    except InputError as error:
+        raise InputError(f"policy {place}:{function}", error.problem) from error
+    return Policy(name, found, _settings(name, found, inside or ""), code_at(f"{path}:{function}"))
+
+
+def _settings(name: str, function: PolicyFunction, inside: str) -> dict[str, Any]:
+    """Return the settings ``parameter=value,...`` from between the brackets."""
+    known = dict(list(inspect.signature(function).parameters.items())[len(RESERVED) :])
     settings: dict[str, Any] = {}
-    for part in split_at_commas(inside or ""):
+    for part in split_at_commas(inside):
         key, equals, value = (piece.strip() for piece in part.partition("="))
         if not equals or key not in known:
             problem = f"expected parameter=value with one of: {', '.join(known) or 'no parameters'}; got {shown(part)}"
             raise InputError(f"policy {name}", problem + did_you_mean(known, key))
         if key in settings:
             raise InputError(f"policy {name}", f"{key} is given twice")
-        settings[key] = setting(f"policy {name}: {key}", known[key].annotation, value)
-    return Policy(name, POLICIES[name], settings)
+        # A function of other people may have defaults without types.
+        spec = known[key]
+        wanted = type(spec.default) if spec.annotation is inspect.Parameter.empty else spec.annotation
+        settings[key] = setting(f"policy {name}: {key}", wanted, value)
+    return settings

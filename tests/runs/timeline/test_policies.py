@@ -130,6 +130,25 @@ def test_a_policy_of_ones_own_is_a_function_of_history_and_epoch():
     assert set(rows[4].home) == {0}
 
 
+def test_a_policy_in_a_file_has_parameters_and_a_version(tmp_path):
+    path = tmp_path / "mine.py"
+    path.write_text("def at(history, epoch, *, k=2):\n    return history.solve() if epoch.number % k == 0 else None\n")
+    assert solved_in(f"{path}:at") == [0, 2, 4, 6, 8, 10]
+    assert solved_in(f"{path}:at[k=4]") == [0, 4, 8]
+    policy = as_policy(f"{path}:at[k=4]")
+    assert str(policy) == "mine.py:at[k=4]"
+    path.write_text("def at(history, epoch):\n    return history.solve()\n")
+    assert as_policy(f"{path}:at").version() != policy.version()
+    for text, problem in {
+        f"{path}:nothing": "expected a function nothing in mine.py, it has none of that name",
+        f"{tmp_path}/absent.py:at": "expected a Python file, the file does not exist",
+        f"{path}:at[k=1]": "expected parameter=value with one of: no parameters; got 'k=1'",
+    }.items():
+        with pytest.raises(InputError) as error:
+            as_policy(text)
+        assert error.value.problem == problem
+
+
 def test_arriving_clients_go_to_their_nearest_server_and_the_others_stay():
     timeline = random_timeline(4)
     home = random_homes(timeline, 4)[0]
