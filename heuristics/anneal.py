@@ -28,6 +28,7 @@ from relocbench.instances.kernels.ragged import IntArray
 from relocbench.instances.kernels.random_numbers import random_words
 from relocbench.instances.nearest_server import nearest_server
 from relocbench.instances.solution import Progress, Solution, report
+from relocbench.instances.timeline.relocation_state import RelocatingState, Relocation
 
 
 @dataclass(frozen=True)
@@ -208,11 +209,50 @@ def solve(
         raise InputError("method anneal: moves", f"expected at least 0, got {moves}")
     begin = time.perf_counter()
     search = _Search(instance, nearest_server(instance) if start is None else start, seed, _near(instance))
+    return _in_rounds(search, _rounds(instance, search, seed), begin, time_limit, moves, on_progress)
+
+
+def relocate(
+    instance: Instance, relocation: Relocation, start: IntArray, *, seed: int, time_limit: float, moves: int
+) -> Solution:
+    """Improve an assignment by simulated annealing, where it costs something to leave the homes of the epoch before.
+
+    Parameters
+    ----------
+    instance
+        The problem of the present epoch.
+    relocation
+        The homes before, and the prices of leaving them.
+    start
+        The initial assignment, which already has a home for every client.
+    seed, time_limit, moves
+        As for :func:`solve`.
+
+    Returns
+    -------
+    Solution
+        The homes with the least sum of ``ΣD`` and the cost of relocation that were found. Its trace has these sums.
+    """
+    begin = time.perf_counter()
+    search = _Search(instance, start, seed, _near(instance), relocation=relocation)
+    # The moves of whole topics in rounds for scarce capacity do not know relocation.
+    return _in_rounds(search, itertools.cycle(ROUNDS), begin, time_limit, moves, None)
+
+
+def _in_rounds(
+    search: "_Search",
+    rounds: Iterator[Round],
+    begin: float,
+    time_limit: float,
+    moves: int,
+    on_progress: Progress | None,
+) -> Solution:
+    """Run rounds until the time limit or the number of proposals is reached."""
+    instance = search.instance
     round_length = max(PARAMS.round_per_client * instance.n_clients, PARAMS.shortest_round)
     trace = [(time.perf_counter() - begin, search.best, -math.inf)]
     report(on_progress, search.best_home, trace[0])
     made = 0
-    rounds = _rounds(instance, search, seed)
 
     def time_is_left() -> bool:
         # The first round always starts: the set-up alone may take longer than a short time limit.
@@ -335,8 +375,11 @@ class _Search:
         seed: int,
         around: Neighbourhood,
         params: AnnealParams = PARAMS,
+        relocation: Relocation | None = None,
     ) -> None:
-        self._state = State(instance, start)
+        self.instance = instance
+        self._relocation = relocation
+        self._state = self._state_of(start)
         self.around = around
         self._params = params
         size = params.journal + 2 * instance.n_clients
@@ -345,6 +388,11 @@ class _Search:
         self.best = self._now = self._state.objective
         self.best_home = self._state.home
         self._prices: Prices | None = None
+
+    def _state_of(self, home: IntArray) -> State:
+        if self._relocation is None:
+            return State(self.instance, home)
+        return RelocatingState(self.instance, home, self._relocation)
 
     def begin_round(self, length: int, mode: Round) -> None:
         """Set the temperatures, the prices and the kinds of proposals for a round of ``length`` proposals."""
@@ -364,7 +412,8 @@ class _Search:
 
     def typical_change(self) -> float:
         """Return the median nonzero change, so that temperatures do not depend on the units of delay."""
-        change = np.abs(sample_changes(self._state.arrays, self.around, self._random, self._params.sampled_changes))
+        count = self._params.sampled_changes
+        change = np.abs(sample_changes(self._state.arrays, self.around, self._random, count, self._relocation))
         return float(np.median(change[change > 0])) if change.any() else 1.0
 
     def typical_change_of_delays(self) -> float:
@@ -403,6 +452,7 @@ class _Search:
             least,
             self._now,
             self.best_home,
+            self._relocation,
         )
         # The running sums are recomputed, which removes the rounding errors of many moves.
         self._state.refresh()
@@ -416,7 +466,7 @@ class _Search:
 
     def return_to_best(self) -> None:
         """Continue from the best assignment found."""
-        self._state = State(self._state.instance, self.best_home)
+        self._state = self._state_of(self.best_home)
         self.best = self._now = self._state.objective
 
 

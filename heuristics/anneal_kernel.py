@@ -8,6 +8,7 @@ from relocbench.instances.incremental_state import StateArrays, move_apply, move
 from relocbench.instances.kernels.compiled import compiled
 from relocbench.instances.kernels.ragged import FloatArray, IntArray, OffsetArray
 from relocbench.instances.kernels.random_numbers import Words, below, uniform
+from relocbench.instances.timeline.relocation_state import Relocation, relocation_delta
 
 # Of every 1024 proposals, how many move one client.
 SINGLES = 880
@@ -78,6 +79,7 @@ def anneal_batch(
     best: float,
     now: float,
     best_home: IntArray,
+    relocation: Relocation | None,
 ) -> tuple[float, float, int]:
     """Make ``steps`` proposals while the temperature falls from ``hot`` to ``cold``.
 
@@ -101,6 +103,8 @@ def anneal_batch(
         The cost of the current assignment.
     best_home
         The homes of the incumbent; overwritten if a better assignment is found.
+    relocation
+        The homes that it costs something to leave; None to count ``ΣD`` only, with code that has no trace of it.
 
     Returns
     -------
@@ -134,6 +138,8 @@ def anneal_batch(
         kind = below(random, 1024)
         if kind < SINGLES:
             change = move_delta(s, client, target)
+            if relocation is not None:
+                change += relocation_delta(s, relocation, client, target)
             if change <= 0.0 or uniform(random) < np.exp(-change / temperature):
                 move_apply(s, client, target)
                 journal.client[written] = client
@@ -152,6 +158,8 @@ def anneal_batch(
                 work += count
                 for i in range(count):
                     change += move_delta(s, moved[i], target)
+                    if relocation is not None:
+                        change += relocation_delta(s, relocation, moved[i], target)
                     move_apply(s, moved[i], target)
                     journal.client[written] = moved[i]
                     journal.origin[written] = origin
@@ -166,8 +174,12 @@ def anneal_batch(
                 if target == origin:
                     continue
                 change = move_delta(s, client, target)
+                if relocation is not None:
+                    change += relocation_delta(s, relocation, client, target)
                 move_apply(s, client, target)
                 change += move_delta(s, other, origin)
+                if relocation is not None:
+                    change += relocation_delta(s, relocation, other, origin)
                 move_apply(s, other, origin)
                 journal.client[written] = client
                 journal.origin[written] = origin
@@ -316,12 +328,14 @@ def _target(s: StateArrays, around: Neighbourhood, random: Words, client: int, t
 
 
 @compiled
-def sample_changes(s: StateArrays, around: Neighbourhood, random: Words, count: int) -> FloatArray:
+def sample_changes(
+    s: StateArrays, around: Neighbourhood, random: Words, count: int, relocation: Relocation | None
+) -> FloatArray:
     """Return the changes of the objective that random moves of one client make, without applying them.
 
     Parameters
     ----------
-    s, around, random
+    s, around, random, relocation
         As for :func:`anneal_batch`.
     count
         The number of moves.
@@ -336,7 +350,10 @@ def sample_changes(s: StateArrays, around: Neighbourhood, random: Words, count: 
         client = around.moving[below(random, len(around.moving))]
         if s.client[client].last > s.client[client].first:
             topic = s.entry[s.client[client].first].topic
-            changes[i] = move_delta(s, client, _target(s, around, random, client, topic))
+            target = _target(s, around, random, client, topic)
+            changes[i] = move_delta(s, client, target)
+            if relocation is not None:
+                changes[i] += relocation_delta(s, relocation, client, target)
     return changes
 
 
