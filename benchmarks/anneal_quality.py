@@ -1,7 +1,8 @@
-"""Measure annealing against longer runs on the paper family, and against proven optima on small instances.
+"""Measure annealing against longer runs on the paper family, against proven optima, and where capacity is scarce.
 
 python benchmarks/anneal_quality.py paper [seconds] [reference seconds]
 python benchmarks/anneal_quality.py optimum [seconds]
+python benchmarks/anneal_quality.py scarce [seconds] [runs]
 """
 
 import itertools
@@ -12,6 +13,7 @@ import numpy as np
 
 from relocbench.instances.generators.families import FAMILIES
 from relocbench.instances.instance import Instance
+from relocbench.instances.library.library import Library
 from relocbench.runs.solve import solve_here as solve
 
 PROCESSES = 2
@@ -80,9 +82,32 @@ def optimum(seconds: float) -> None:
         )
 
 
+def scarce(seconds: float, runs: float) -> None:
+    """Compare independent runs where capacity is scarce with the best homes of these runs and of the library."""
+    spools = (4.0, 5.0, 6.0)
+    jobs: list[Job] = [
+        ("paper-spooler", {"spool_per_member": p}, 0, run + 1, seconds) for p in spools for run in range(int(runs))
+    ]
+    found: dict[float, list[float]] = {p: [] for p in spools}
+    with ProcessPoolExecutor(PROCESSES) as pool:
+        for job, cost in zip(jobs, pool.map(cost_of, jobs), strict=True):
+            found[float(job[1]["spool_per_member"])].append(cost)
+            print("cost", job[1]["spool_per_member"], job[3], f"{cost:.9g}", flush=True)
+    library = Library()
+    print(f"{seconds:g} s of annealing against the best known homes: excess in %")
+    for p, costs in found.items():
+        name = f"paper-spooler-p{p:g}-0"
+        known = [library.entry(name).objective] if library.names(name) else []
+        best = min(costs + known)
+        excess = [100 * (cost / best - 1) for cost in costs]
+        print(f"p = {p:g}  best known {best:.2f}  mean {np.mean(excess):.2f}  worst {max(excess):.2f}")
+
+
 if __name__ == "__main__":
     numbers = [float(text) for text in sys.argv[2:]]
     if sys.argv[1] == "paper":
         paper(*(numbers or [30.0, 90.0]))
+    elif sys.argv[1] == "scarce":
+        scarce(*(numbers or [120.0, 5.0]))
     else:
         optimum(*(numbers or [2.0]))

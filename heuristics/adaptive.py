@@ -84,6 +84,7 @@ def solve(
     *,
     seed: int,
     time_limit: float,
+    start: IntArray | None = None,
     on_progress: Progress | None = None,
     k: int = 4,
     threads: int = 2,
@@ -99,6 +100,8 @@ def solve(
     time_limit
         Seconds after which no further step begins. Without reaching it, and on small instances, the homes depend on the
         seed only.
+    start
+        Homes that are improved beside those of the three methods, such as those of an earlier epoch.
     on_progress
         Called with (seconds, incumbent, bound) whenever better homes are found. The bound is always ``-inf``.
     k
@@ -123,10 +126,12 @@ def solve(
         raise InputError("method adaptive: threads", f"expected at least 1, got {threads}")
     search = _Search(instance, time_limit, on_progress)
     found = [search.first]
+    homes = [] if start is None else [start]
     if search.time_is_left():
-        for home in _otos_and_reloc(instance, seed, k, threads):
-            if not any(np.array_equal(home, other) for _, other in found):
-                found.append(search.offer(home))
+        homes += _otos_and_reloc(instance, seed, k, threads)
+    for home in homes:
+        if not any(np.array_equal(home, other) for _, other in found):
+            found.append(search.offer(home))
     for around in (0, PARAMS.around):
         # The sort is stable and looks at costs only: homes of equal cost keep the order NS, OTOS, RELOC.
         found = [search.improve(start, around) for start in sorted(found, key=itemgetter(0))]

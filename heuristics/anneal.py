@@ -3,13 +3,18 @@
 Proposals move a single client, move all members of a topic on one server together, or exchange two clients. The search
 consists of rounds. Each round starts from the best assignment so far, heats up again and cools down; in trials on the
 paper's instances this was better than one slow cooling of the same length.
+
+Where capacity is scarce, most proposals open a topic on a full server, and the changes of the objective are many times
+larger than the differences between delays. Temperatures relative to these changes are too high. After the first rounds
+such an instance gets rounds of its own: slower, with temperatures relative to delays, and with proposals that replace a
+topic on a server by another one.
 """
 
 import itertools
 import math
 import time
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -23,6 +28,7 @@ from relocbench.instances.kernels.ragged import IntArray
 from relocbench.instances.kernels.random_numbers import random_words
 from relocbench.instances.nearest_server import nearest_server
 from relocbench.instances.solution import Progress, Solution, report
+from relocbench.instances.timeline.relocation_state import RelocatingState, Relocation
 
 
 @dataclass(frozen=True)
@@ -36,6 +42,13 @@ class Round:
         that random proposals make.
     priced
         Whether the loads of servers have prices (:mod:`heuristics.anneal_prices`) until shortly before the end.
+    extra_capacity
+        In a priced round, the share by which capacities are larger at its start.
+    scarce
+        Whether the round is made for scarce capacity: the typical change is that of the delays alone, some proposals
+        are refits (:func:`heuristics.anneal_kernel.refit`), and sacrificed servers have no prices.
+    effort
+        The length of the round, relative to a usual round.
     first_prices
         The initial prices, if they are known.
     final_heat
@@ -44,6 +57,9 @@ class Round:
 
     heat: float
     priced: bool
+    extra_capacity: float = 0.2
+    scarce: bool = False
+    effort: float = 1.0
     first_prices: FirstPrices | None = None
     final_heat: float | None = None
 
@@ -96,6 +112,18 @@ class AnnealParams:
     likely_targets
         The targets of proposals when a lower bound has supplied the likely servers of each client. These are better
         candidates than the nearest servers, so they are proposed more often.
+    scarce_change
+        Capacity is scarce if the typical change is this many times as large as that of the delays alone. It is at most
+        6 on the instances of the paper's first study and on larger ones, and 9 or more where the paper's spool per
+        member is 4 or more.
+    scarce_clients
+        The least number of clients for such rounds. The usual rounds find the optimum of small instances.
+    scarce_final_heat
+        The temperature at the end of a round for scarce capacity, as a share of the typical change of the delays.
+    refits
+        Of every 1024 proposals of such a round, how many are refits.
+    sacrificed
+        A server that processes less than this share of its publications locally counts as sacrificed.
     """
 
     final_heat: float = 0.005
@@ -110,14 +138,36 @@ class AnnealParams:
     near_servers: int = 4
     near_targets: Targets = Targets(to_topic=560, to_near=400)
     likely_targets: Targets = Targets(to_topic=200, to_near=824)
+    scarce_change: float = 7.0
+    scarce_clients: int = 100
+    scarce_final_heat: float = 0.06
+    refits: int = 20
+    sacrificed: float = 0.75
 
 
 PARAMS = AnnealParams()
+# With capacities larger by this factor no server is full.
+UNLIMITED = 1e9
 ROUND_PER_CLIENT = PARAMS.round_per_client
 # The rounds follow one another in this order, again and again. Priced rounds find good homes when many servers are
 # full, warm rounds improve the assignment locally, and hot rounds escape from a local optimum, which small overloaded
 # instances need.
 ROUNDS = (Round(0.2, priced=True), Round(0.2, priced=False), Round(1.0, priced=False))
+# Where capacity is scarce, these rounds follow instead. They are twice as long each time they are repeated. A slow
+# cooling decides which topics are where and which server is sacrificed; three shorter rounds improve this. A cooling
+# without prices is better where a server is sacrificed, one with prices where all servers can be just full.
+_IMPROVING = (
+    Round(0.6, priced=True, extra_capacity=0.05, scarce=True, effort=1.5),
+    Round(1.2, priced=False, scarce=True, effort=1.5),
+    Round(0.6, priced=True, extra_capacity=0.1, scarce=True, effort=1.5),
+)
+SCARCE_ROUNDS = (
+    Round(3.5, priced=False, scarce=True, effort=5.0),
+    *_IMPROVING,
+    Round(3.5, priced=True, scarce=True, effort=2.5),
+    *_IMPROVING,
+)
+MOST_DOUBLINGS = 10
 
 
 def solve(
@@ -159,19 +209,61 @@ def solve(
         raise InputError("method anneal: moves", f"expected at least 0, got {moves}")
     begin = time.perf_counter()
     search = _Search(instance, nearest_server(instance) if start is None else start, seed, _near(instance))
+    return _in_rounds(search, _rounds(instance, search, seed), begin, time_limit, moves, on_progress)
+
+
+def relocate(
+    instance: Instance, relocation: Relocation, start: IntArray, *, seed: int, time_limit: float, moves: int
+) -> Solution:
+    """Improve an assignment by simulated annealing, where it costs something to leave the homes of the epoch before.
+
+    Parameters
+    ----------
+    instance
+        The problem of the present epoch.
+    relocation
+        The homes before, and the prices of leaving them.
+    start
+        The initial assignment, which already has a home for every client.
+    seed, time_limit, moves
+        As for :func:`solve`.
+
+    Returns
+    -------
+    Solution
+        The homes with the least sum of ``ΣD`` and the cost of relocation that were found. Its trace has these sums.
+    """
+    begin = time.perf_counter()
+    search = _Search(instance, start, seed, _near(instance), relocation=relocation)
+    # The moves of whole topics in rounds for scarce capacity do not know relocation.
+    return _in_rounds(search, itertools.cycle(ROUNDS), begin, time_limit, moves, None)
+
+
+def _in_rounds(
+    search: "_Search",
+    rounds: Iterator[Round],
+    begin: float,
+    time_limit: float,
+    moves: int,
+    on_progress: Progress | None,
+) -> Solution:
+    """Run rounds until the time limit or the number of proposals is reached."""
+    instance = search.instance
     round_length = max(PARAMS.round_per_client * instance.n_clients, PARAMS.shortest_round)
     trace = [(time.perf_counter() - begin, search.best, -math.inf)]
     report(on_progress, search.best_home, trace[0])
     made = 0
-    rounds = itertools.cycle(ROUNDS)
 
     def time_is_left() -> bool:
         # The first round always starts: the set-up alone may take longer than a short time limit.
         return time_limit > 0 and (made == 0 or time.perf_counter() - begin < time_limit)
 
     while (moves == 0 or made < moves) and time_is_left():
-        length = min(round_length, moves - made) if moves else round_length
-        search.begin_round(length, next(rounds))
+        mode = next(rounds)
+        length = int(mode.effort * round_length)
+        if moves:
+            length = min(length, moves - made)
+        search.begin_round(length, mode)
         done, progress = 0, 0.0
         round_begin = time.perf_counter() - begin
         while progress < 1:
@@ -198,12 +290,8 @@ def anneal_among(
     start: IntArray,
     *,
     seed: int,
-    heat: float,
-    priced: bool,
-    effort: float,
+    mode: Round,
     time_used: Callable[[], float],
-    first_prices: FirstPrices | None = None,
-    final_heat: float | None = None,
 ) -> IntArray:
     """Run one round of annealing that prefers the likely homes, and return the best homes found.
 
@@ -214,17 +302,11 @@ def anneal_among(
     likely
         The likely homes of each client (``M×L``), to which most proposals go. A client with only one likely home moves
         only when all members of its topic move together. With None the nearest servers are proposed instead.
-    heat
-        The initial temperature, as in :class:`Round`.
-    priced
-        Whether loads have prices during the round, as in :class:`Round`.
-    effort
-        The length of the round, relative to a round of :func:`solve`.
+    mode
+        How the round runs.
     time_used
         Called after each batch. It returns the used share of the time available for this round. If the time is too
         short for the round, the round cools faster; it ends when the share reaches 1.
-    first_prices, final_heat
-        As in :class:`Round`.
 
     Returns
     -------
@@ -232,14 +314,55 @@ def anneal_among(
         The best homes found, one server per client.
     """
     search = _Search(instance, start, seed, _near(instance) if likely is None else _likely(instance, likely))
-    length = int(effort * max(PARAMS.round_per_client * len(search.around.moving), PARAMS.shortest_round))
-    search.begin_round(length, Round(heat, priced, first_prices, final_heat))
+    length = int(mode.effort * max(PARAMS.round_per_client * len(search.around.moving), PARAMS.shortest_round))
+    search.begin_round(length, mode)
     done, progress, used = 0, 0.0, time_used()
     while max(progress, used) < 1:
         done += search.run_batch(length - done, progress)
         used = time_used()
         progress = max(done / length, used)
     return search.best_home
+
+
+def capacity_is_scarce(instance: Instance, home: IntArray, seed: int) -> bool:
+    """Return whether most proposals change the loads of full servers, so that :func:`scarce_rounds` find better homes.
+
+    Parameters
+    ----------
+    instance, seed
+        As for every method.
+    home
+        Good homes.
+
+    Returns
+    -------
+    bool
+        Whether the typical change of the objective is many times that of the delays alone, and there are many clients.
+    """
+    if instance.n_clients < PARAMS.scarce_clients:
+        return False
+    search = _Search(instance, home, seed, _near(instance))
+    return search.typical_change() > PARAMS.scarce_change * search.typical_change_of_delays()
+
+
+def scarce_rounds() -> Iterator[Round]:
+    """Return the rounds for scarce capacity, without end and longer and longer.
+
+    Returns
+    -------
+    iterator of Round
+        The rounds.
+    """
+    for cycle in itertools.count():
+        for mode in SCARCE_ROUNDS:
+            yield replace(mode, effort=mode.effort * 2 ** min(cycle, MOST_DOUBLINGS))
+
+
+def _rounds(instance: Instance, search: "_Search", seed: int) -> Iterator[Round]:
+    """Yield the rounds of :func:`solve` without end."""
+    yield from ROUNDS
+    scarce = capacity_is_scarce(instance, search.best_home, seed)
+    yield from scarce_rounds() if scarce else itertools.cycle(ROUNDS)
 
 
 class _Search:
@@ -252,8 +375,11 @@ class _Search:
         seed: int,
         around: Neighbourhood,
         params: AnnealParams = PARAMS,
+        relocation: Relocation | None = None,
     ) -> None:
-        self._state = State(instance, start)
+        self.instance = instance
+        self._relocation = relocation
+        self._state = self._state_of(start)
         self.around = around
         self._params = params
         size = params.journal + 2 * instance.n_clients
@@ -263,14 +389,40 @@ class _Search:
         self.best_home = self._state.home
         self._prices: Prices | None = None
 
+    def _state_of(self, home: IntArray) -> State:
+        if self._relocation is None:
+            return State(self.instance, home)
+        return RelocatingState(self.instance, home, self._relocation)
+
     def begin_round(self, length: int, mode: Round) -> None:
-        """Set the temperatures and the prices for a round of ``length`` proposals."""
-        change = np.abs(sample_changes(self._state.arrays, self.around, self._random, self._params.sampled_changes))
-        # Temperatures are relative to the median nonzero change, so that the units of delay do not matter.
-        typical = float(np.median(change[change > 0])) if change.any() else 1.0
+        """Set the temperatures, the prices and the kinds of proposals for a round of ``length`` proposals."""
+        typical = unit = self.typical_change()
         final_heat = self._params.final_heat if mode.final_heat is None else mode.final_heat
-        self._length, self._hot, self._cold = length, mode.heat * typical, final_heat * typical
-        self._prices = Prices(self._state.instance, typical, mode.first_prices) if mode.priced else None
+        refits, sacrificed = 0, np.zeros(self._state.instance.n_servers, np.bool_)
+        if mode.scarce:
+            unit = self.typical_change_of_delays()
+            final_heat, refits = self._params.scarce_final_heat, self._params.refits
+            sacrificed = self._state.arrays.server["theta"] < self._params.sacrificed
+        self.around = self.around._replace(refits=refits)
+        self._length, self._hot, self._cold = length, mode.heat * unit, final_heat * unit
+        self._prices = None
+        if mode.priced:
+            instance = self._state.instance
+            self._prices = Prices(instance, typical, mode.extra_capacity, sacrificed, mode.first_prices)
+
+    def typical_change(self) -> float:
+        """Return the median nonzero change, so that temperatures do not depend on the units of delay."""
+        count = self._params.sampled_changes
+        change = np.abs(sample_changes(self._state.arrays, self.around, self._random, count, self._relocation))
+        return float(np.median(change[change > 0])) if change.any() else 1.0
+
+    def typical_change_of_delays(self) -> float:
+        """Return the typical change if capacities were practically unlimited."""
+        no_price = np.zeros(self._state.instance.n_servers)
+        self._state.relax_capacities(UNLIMITED, no_price, no_price)
+        change = self.typical_change()
+        self._state.restore_capacities()
+        return change
 
     def run_batch(self, most: int, progress: float) -> int:
         """Make at most ``most`` proposals and return their number; ``progress`` is the finished part of the round."""
@@ -300,6 +452,7 @@ class _Search:
             least,
             self._now,
             self.best_home,
+            self._relocation,
         )
         # The running sums are recomputed, which removes the rounding errors of many moves.
         self._state.refresh()
@@ -313,7 +466,7 @@ class _Search:
 
     def return_to_best(self) -> None:
         """Continue from the best assignment found."""
-        self._state = State(self._state.instance, self.best_home)
+        self._state = self._state_of(self.best_home)
         self.best = self._now = self._state.objective
 
 
@@ -331,7 +484,7 @@ def _near(instance: Instance) -> Neighbourhood:
     count = np.full(instance.n_clients, near.shape[1], np.int32)
     targets = PARAMS.near_targets
     return Neighbourhood(
-        instance.members.start, instance.members.item, every, near, count, targets.to_topic, targets.to_near
+        instance.members.start, instance.members.item, every, near, count, targets.to_topic, targets.to_near, 0
     )
 
 
@@ -351,4 +504,5 @@ def _likely(instance: Instance, likely: npt.NDArray[np.bool_]) -> Neighbourhood:
         np.maximum(count, 1),
         PARAMS.likely_targets.to_topic,
         PARAMS.likely_targets.to_near,
+        0,
     )

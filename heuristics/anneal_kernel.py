@@ -8,11 +8,14 @@ from relocbench.instances.incremental_state import StateArrays, move_apply, move
 from relocbench.instances.kernels.compiled import compiled
 from relocbench.instances.kernels.ragged import FloatArray, IntArray, OffsetArray
 from relocbench.instances.kernels.random_numbers import Words, below, uniform
+from relocbench.instances.timeline.relocation_state import Relocation, relocation_delta
 
 # Of every 1024 proposals, how many move one client.
 SINGLES = 880
 # Of every 1024 proposals, how many move all members of a topic on one server together. The rest exchange two clients.
 GROUPS = 104
+# A refit tries this many clients to find one that has the server on its list in the neighbourhood.
+NEWCOMERS = 16
 # A batch ends after this many clients have been moved in groups: otherwise large topics would delay the next reading of
 # the clock.
 MOST_WORK = 1 << 18
@@ -34,6 +37,9 @@ class Neighbourhood(NamedTuple):
     to_topic, to_near
         Of every 1024 proposals, how many go to a server on which the topic is open, and how many to a server in
         ``near``. The rest go to any server.
+    refits
+        Of every 1024 proposals, how many replace a topic on a server by another one (:func:`refit`), instead of an
+        exchange of two clients.
     """
 
     member_start: OffsetArray
@@ -43,6 +49,7 @@ class Neighbourhood(NamedTuple):
     near_count: IntArray
     to_topic: int
     to_near: int
+    refits: int
 
 
 class Journal(NamedTuple):
@@ -72,6 +79,7 @@ def anneal_batch(
     best: float,
     now: float,
     best_home: IntArray,
+    relocation: Relocation | None,
 ) -> tuple[float, float, int]:
     """Make ``steps`` proposals while the temperature falls from ``hot`` to ``cold``.
 
@@ -95,6 +103,8 @@ def anneal_batch(
         The cost of the current assignment.
     best_home
         The homes of the incumbent; overwritten if a better assignment is found.
+    relocation
+        The homes that it costs something to leave; None to count ``ΣD`` only, with code that has no trace of it.
 
     Returns
     -------
@@ -110,7 +120,9 @@ def anneal_batch(
     temperature = hot
     done = 0
     work = 0
-    while done < steps and work < MOST_WORK and written + clients + 2 < len(journal.client):
+    # A refit moves at most the members of two topics and one client.
+    room = clients + 2 if around.refits == 0 else 2 * clients + 1
+    while done < steps and work < MOST_WORK and written + room < len(journal.client):
         if done % 64 == 0 and done > 0:
             temperature *= cooling
         done += 1
@@ -126,6 +138,8 @@ def anneal_batch(
         kind = below(random, 1024)
         if kind < SINGLES:
             change = move_delta(s, client, target)
+            if relocation is not None:
+                change += relocation_delta(s, relocation, client, target)
             if change <= 0.0 or uniform(random) < np.exp(-change / temperature):
                 move_apply(s, client, target)
                 journal.client[written] = client
@@ -144,18 +158,28 @@ def anneal_batch(
                 work += count
                 for i in range(count):
                     change += move_delta(s, moved[i], target)
+                    if relocation is not None:
+                        change += relocation_delta(s, relocation, moved[i], target)
                     move_apply(s, moved[i], target)
                     journal.client[written] = moved[i]
                     journal.origin[written] = origin
                     written += 1
+            elif kind >= 1024 - around.refits:
+                change, written = refit(s, around, journal, written, random, origin, topic)
+                # Every move of a refit compares all servers.
+                work += (written - first) * servers
             else:
                 other = around.moving[below(random, len(around.moving))]
                 target = s.home[other]
                 if target == origin:
                     continue
                 change = move_delta(s, client, target)
+                if relocation is not None:
+                    change += relocation_delta(s, relocation, client, target)
                 move_apply(s, client, target)
                 change += move_delta(s, other, origin)
+                if relocation is not None:
+                    change += relocation_delta(s, relocation, other, origin)
                 move_apply(s, other, origin)
                 journal.client[written] = client
                 journal.origin[written] = origin
@@ -179,6 +203,119 @@ def anneal_batch(
 
 
 @compiled
+def refit(
+    s: StateArrays, around: Neighbourhood, journal: Journal, written: int, random: Words, server: int, topic: int
+) -> tuple[float, int]:
+    """Replace a topic on a server by a topic of another client.
+
+    On a full server a topic can open only after another one has closed. The single moves in between raise the cost by
+    more than a cold search accepts. So the whole replacement is one proposal.
+
+    Parameters
+    ----------
+    s, around, random
+        As for :func:`anneal_batch`; the moves are applied to the state.
+    journal, written
+        The journal, and the number of moves that it contains.
+    server
+        The server.
+    topic
+        The topic that leaves the server.
+
+    Returns
+    -------
+    change, written
+        The change of the objective, and the number of moves that the journal contains now.
+    """
+    change, written = empty(s, around, journal, written, server, topic)
+    newcomer = around.moving[below(random, len(around.moving))]
+    for _ in range(NEWCOMERS):
+        if s.home[newcomer] != server and around.near[newcomer, below(random, around.near_count[newcomer])] == server:
+            break
+        newcomer = around.moving[below(random, len(around.moving))]
+    entries = s.client[newcomer].last - s.client[newcomer].first
+    if entries > 0:
+        other = s.entry[s.client[newcomer].first + below(random, entries)].topic
+        if other != topic:
+            more, written = fill(s, around, journal, written, server, other, newcomer)
+            change += more
+    return change, written
+
+
+@compiled
+def empty(
+    s: StateArrays, around: Neighbourhood, journal: Journal, written: int, server: int, topic: int
+) -> tuple[float, int]:
+    """Move all members of a topic away from a server, each to the server where it raises the objective least.
+
+    Parameters
+    ----------
+    s, around, journal, written, server
+        As for :func:`refit`. There are at least two servers.
+    topic
+        The topic.
+
+    Returns
+    -------
+    change, written
+        As for :func:`refit`.
+    """
+    change = 0.0
+    for e in range(around.member_start[topic], around.member_start[topic + 1]):
+        client = around.member[e]
+        if s.home[client] == server:
+            least = np.inf
+            target = server
+            for l in range(len(s.server)):
+                if l != server:
+                    delta = move_delta(s, client, l)
+                    if delta < least:
+                        least, target = delta, l
+            change += least
+            written = _move(s, journal, written, client, target)
+    return change, written
+
+
+@compiled
+def fill(
+    s: StateArrays, around: Neighbourhood, journal: Journal, written: int, server: int, topic: int, newcomer: int
+) -> tuple[float, int]:
+    """Move a client to a server, and then every member of a topic that lowers the objective by following it.
+
+    Parameters
+    ----------
+    s, around, journal, written, server
+        As for :func:`refit`.
+    topic
+        The topic.
+    newcomer
+        The first client.
+
+    Returns
+    -------
+    change, written
+        As for :func:`refit`.
+    """
+    change = move_delta(s, newcomer, server)
+    written = _move(s, journal, written, newcomer, server)
+    for e in range(around.member_start[topic], around.member_start[topic + 1]):
+        delta = move_delta(s, around.member[e], server)
+        if delta < 0.0:
+            change += delta
+            written = _move(s, journal, written, around.member[e], server)
+    return change, written
+
+
+@compiled
+def _move(s: StateArrays, journal: Journal, written: int, client: int, target: int) -> int:
+    """Move a client, write the move into the journal, and return the new length of the journal."""
+    journal.client[written] = client
+    journal.origin[written] = s.home[client]
+    move_apply(s, client, target)
+    return written + 1
+
+
+@compiled
 def _target(s: StateArrays, around: Neighbourhood, random: Words, client: int, topic: int) -> int:
     """Draw the server to which a proposal moves a client."""
     kind = below(random, 1024)
@@ -191,12 +328,14 @@ def _target(s: StateArrays, around: Neighbourhood, random: Words, client: int, t
 
 
 @compiled
-def sample_changes(s: StateArrays, around: Neighbourhood, random: Words, count: int) -> FloatArray:
+def sample_changes(
+    s: StateArrays, around: Neighbourhood, random: Words, count: int, relocation: Relocation | None
+) -> FloatArray:
     """Return the changes of the objective that random moves of one client make, without applying them.
 
     Parameters
     ----------
-    s, around, random
+    s, around, random, relocation
         As for :func:`anneal_batch`.
     count
         The number of moves.
@@ -211,7 +350,10 @@ def sample_changes(s: StateArrays, around: Neighbourhood, random: Words, count: 
         client = around.moving[below(random, len(around.moving))]
         if s.client[client].last > s.client[client].first:
             topic = s.entry[s.client[client].first].topic
-            changes[i] = move_delta(s, client, _target(s, around, random, client, topic))
+            target = _target(s, around, random, client, topic)
+            changes[i] = move_delta(s, client, target)
+            if relocation is not None:
+                changes[i] += relocation_delta(s, relocation, client, target)
     return changes
 
 

@@ -9,6 +9,7 @@ as a Lagrangian multiplier of the capacity constraint does.
 from dataclasses import dataclass
 
 import numpy as np
+import numpy.typing as npt
 
 from relocbench.instances.incremental_state import State
 from relocbench.instances.instance import Instance
@@ -24,8 +25,6 @@ class PriceParams:
 
     Attributes
     ----------
-    extra_capacity
-        The share by which capacities are larger at the start of a round. It decreases to 0.
     first_price
         The initial cost of a load of mean size, as a share of a typical change of the objective.
     least_price
@@ -34,7 +33,6 @@ class PriceParams:
         The number of e-foldings by which a price rises over the whole round where the load is twice the capacity.
     """
 
-    extra_capacity: float = 0.2
     first_price: float = 0.08
     least_price: float = 1e-3
     growth: float = 90.0
@@ -52,15 +50,30 @@ class Prices:
         The problem.
     typical
         The typical change of the objective that a proposal makes.
+    extra_capacity
+        The share by which capacities are larger at the start of a round. It decreases to 0.
+    sacrificed
+        The servers that keep their capacities and have no prices (one truth value per server). Far above its capacity,
+        a server delegates most publications, and a further load costs less than the first loads above the capacity. So
+        good homes overload one server and no other, and a price would only drive its load away.
     first
         The initial prices of storage and compute loads at each server, such as multipliers of a relaxation; None if
         they are not known.
     """
 
-    def __init__(self, instance: Instance, typical: float, first: FirstPrices | None = None) -> None:
+    def __init__(
+        self,
+        instance: Instance,
+        typical: float,
+        extra_capacity: float,
+        sacrificed: npt.NDArray[np.bool_],
+        first: FirstPrices | None = None,
+    ) -> None:
         self._storage = _first_prices(instance.spool, typical, instance.n_servers)
         self._compute = _first_prices(instance.client_demand, typical, instance.n_servers)
         self._progress = 0.0
+        self._extra_capacity = np.where(sacrificed, 0.0, extra_capacity)
+        self._charged = np.where(sacrificed, 0.0, 1.0)
         self._least = PARAMS.least_price * self._storage[0], PARAMS.least_price * self._compute[0]
         if first is not None:
             self._storage, self._compute = (
@@ -82,7 +95,9 @@ class Prices:
         self._progress = progress
         _adapt(self._storage, server["storage_load"], instance.storage_capacity, part, self._least[0])
         _adapt(self._compute, server["compute_load"], instance.compute_capacity, part, self._least[1])
-        state.relax_capacities(PARAMS.extra_capacity * (1 - progress), self._storage, self._compute)
+        state.relax_capacities(
+            self._extra_capacity * (1 - progress), self._charged * self._storage, self._charged * self._compute
+        )
 
 
 def _first_prices(loads: FloatArray, typical: float, servers: int) -> FloatArray:

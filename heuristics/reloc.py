@@ -86,6 +86,7 @@ def solve(
     seed: int,
     time_limit: float,
     k: int | Literal["auto"] = 4,
+    near: int = 0,
     related: int = 100,
     reading: ReadingName = DEFAULT_READING,
     relation: Relation | AsRead = "reading",
@@ -112,6 +113,9 @@ def solve(
         With ``k=auto``, no further ``k`` is tried after this many seconds. Otherwise not used.
     k
         ``K``, the number of clusters (line 17). ``auto`` tries several values and keeps the homes with the least ``Y``.
+    near
+        With ``k=auto``: try only this number of clusters, its double and its half, in this order. A policy for moving
+        clients sets it to the choice of the epoch before. 0 for all values.
     related
         ``M′``, the number of related clients that are considered, strongest first (line 22).
     reading
@@ -124,7 +128,7 @@ def solve(
     Returns
     -------
     Solution
-        The homes.
+        The homes. Its facts have the number of clusters ``k``.
 
     Raises
     ------
@@ -133,8 +137,8 @@ def solve(
     """
     if k != "auto" and k < 1:
         raise InputError("method reloc: k", f"expected at least 1, got {k}")
-    if related < 0 or threads < 1:
-        raise InputError("method reloc", "expected related >= 0 and threads >= 1")
+    if related < 0 or threads < 1 or near < 0:
+        raise InputError("method reloc", "expected related >= 0, threads >= 1 and near >= 0")
     chosen = named_reading(
         reading,
         relation=relation,
@@ -149,17 +153,17 @@ def solve(
         client_order=client_order,
     )
     algorithm = Algorithm(instance, chosen, related, seed, threads)
-    best: tuple[float, IntArray] | None = None
+    best: tuple[float, IntArray, int] | None = None
     begin = time.perf_counter()
-    for clusters in _clusterings(instance, k, seed):
+    for clusters in _clusterings(instance, k, near, seed):
         if best is not None and time.perf_counter() - begin > time_limit:
             break
         home = algorithm.home(clusters)
         cost = evaluate(instance, home).objective if k == "auto" else 0.0
         if best is None or cost < best[0]:
-            best = (cost, home)
+            best = (cost, home, clusters.count)
     assert best is not None
-    return Solution(best[1])
+    return Solution(best[1], facts={"k": float(best[2])})
 
 
 class Algorithm:
@@ -355,10 +359,14 @@ def place_cluster(cluster: Cluster, steps: Steps) -> IntArray:
     return cluster.servers[np.maximum(local, 0)]
 
 
-def _clusterings(instance: Instance, k: int | Literal["auto"], seed: int) -> Iterator[Clusters]:
+def _clusterings(instance: Instance, k: int | Literal["auto"], near: int, seed: int) -> Iterator[Clusters]:
     """Yield the clusterings to try (line 17 of Algorithm 1): one for a given ``k``, several for ``auto``."""
     if k != "auto":
         yield make_clusters(instance, k, seed)
+        return
+    if near:
+        for count in dict.fromkeys(min(max(1, value), instance.n_servers) for value in (near, 2 * near, near // 2)):
+            yield make_clusters(instance, count, seed)
         return
     # From many clusters to few, because many small clusters take the least time.
     yield make_clusters(instance, instance.n_servers, seed)

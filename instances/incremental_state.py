@@ -204,13 +204,13 @@ class State:
         _renew_all_thetas(self.arrays)
         self.cost = now.objective
 
-    def relax_capacities(self, room: float, storage_price: FloatArray, compute_price: FloatArray) -> None:
+    def relax_capacities(self, room: float | FloatArray, storage_price: FloatArray, compute_price: FloatArray) -> None:
         """Replace the capacities by larger ones and charge prices for loads, so that a search can cross overloads.
 
         Parameters
         ----------
         room
-            Relative increase of the capacities.
+            Relative increase of the capacities, one number or one for each server.
         storage_price, compute_price
             Additional cost per unit of load at each server.
         """

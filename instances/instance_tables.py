@@ -1,6 +1,7 @@
 """The fields of an instance from tables of servers, clients and topics. ``Instance.of`` calls it."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -52,7 +53,7 @@ def instance_fields(
     server_table, client_table = as_table(servers, "servers", SERVER_COLUMNS), as_table(clients, "clients", ("x", "y"))
     server_at, client_at = _positions(server_table, client_table)
     client_ids = client_table.ids(*CLIENT_IDS)
-    topic_ids, topic_list = _topics(topics, _Clients(client_table.count, client_ids))
+    topic_ids, topic_list = topic_lists(topics, client_table.count, client_ids)
     ids = {"server_ids": server_table.ids(*SERVER_IDS), "client_ids": client_ids, "topic_ids": topic_ids}
     publishers = [topic["publishers"] for topic in topic_list]
     subscribers = [topic["subscribers"] for topic in topic_list]
@@ -65,8 +66,8 @@ def instance_fields(
     return {
         "server_x": server_at[:, 0],
         "server_y": server_at[:, 1],
-        "storage_capacity": _capacity(server_table, "storage", storage),
-        "compute_capacity": _capacity(server_table, "compute", compute),
+        "storage_capacity": capacity_of(server_table, "storage", storage),
+        "compute_capacity": capacity_of(server_table, "compute", compute),
         "client_x": client_at[:, 0],
         "client_y": client_at[:, 1],
         "spool": np.array(spool, np.float64),
@@ -78,40 +79,97 @@ def instance_fields(
 
 def _positions(servers: Table, clients: Table) -> tuple[FloatArray, FloatArray]:
     """Return the positions in km, projected if the tables have degrees."""
-    from relocbench.instances.files.places import LATITUDE_NAMES, LONGITUDE_NAMES, map_centre, project
+    from relocbench.instances.files.places import map_centre, project
 
-    kinds = []
-    for table in (servers, clients):
-        if not table.count:
-            raise InputError(table.label, "expected at least one row, got none")
-        latitude, longitude = table.find(*LATITUDE_NAMES), table.find(*LONGITUDE_NAMES)
-        if "x" in table.columns and "y" in table.columns:
-            kinds.append(("x", "y"))
-        elif latitude is not None and longitude is not None:
-            kinds.append((latitude, longitude))
-        else:
-            found = shown(list(table.columns), 80)
-            raise InputError(table.label, f"expected columns x and y, or latitude and longitude, got {found}")
-    points = [
-        np.column_stack([table.numbers(column) for column in columns])
-        for table, columns in zip((servers, clients), kinds, strict=True)
-    ]
-    if kinds[0][0] == kinds[1][0] == "x":
-        return points[0], points[1]
-    for table, columns, degrees in zip((servers, clients), kinds, points, strict=True):
-        if columns[0] == "x":
-            raise InputError(table.label, "expected latitude and longitude as in the other table, got x and y")
-        for position, limit in enumerate((90, 180)):
-            outside = np.abs(degrees[:, position]) > limit
-            if outside.any():
-                row = int(outside.argmax())
-                problem = f"expected degrees from -{limit} to {limit}, got {degrees[row, position]:g}"
-                raise InputError(table.place(row, columns[position]), problem)
-    centre = map_centre(points[0])
-    return project(points[0], centre), project(points[1], centre)
+    server_points, client_points = points_of(servers), points_of(clients)
+    if not server_points.in_degrees and not client_points.in_degrees:
+        return server_points.at, client_points.at
+    for points in (server_points, client_points):
+        if not points.in_degrees:
+            raise InputError(points.label, "expected latitude and longitude as in the other table, got x and y")
+    centre = map_centre(server_points.at)
+    return project(server_points.at, centre), project(client_points.at, centre)
 
 
-def _capacity(servers: Table, name: str, for_all: float | None) -> FloatArray:
+@dataclass(frozen=True, eq=False)
+class Points:
+    """The positions of a table.
+
+    Attributes
+    ----------
+    label
+        Name of the table in error messages.
+    in_degrees
+        Whether they are latitude and longitude, and not x and y in km.
+    at
+        The positions (``n×2``).
+    """
+
+    label: str
+    in_degrees: bool
+    at: FloatArray
+
+
+def points_of(table: Table) -> Points:
+    """Return the positions of a table.
+
+    Parameters
+    ----------
+    table
+        A table with the columns ``x`` and ``y``, or ``latitude`` and ``longitude``.
+
+    Returns
+    -------
+    Points
+        The positions.
+
+    Raises
+    ------
+    InputError
+        If the table has no rows or no such columns, or a value is no number or out of range.
+    """
+    from relocbench.instances.files.places import LATITUDE_NAMES, LONGITUDE_NAMES
+
+    if not table.count:
+        raise InputError(table.label, "expected at least one row, got none")
+    latitude, longitude = table.find(*LATITUDE_NAMES), table.find(*LONGITUDE_NAMES)
+    if "x" in table.columns and "y" in table.columns:
+        return Points(table.label, False, np.column_stack([table.numbers("x"), table.numbers("y")]))
+    if latitude is None or longitude is None:
+        found = shown(list(table.columns), 80)
+        raise InputError(table.label, f"expected columns x and y, or latitude and longitude, got {found}")
+    degrees = np.column_stack([table.numbers(latitude), table.numbers(longitude)])
+    for position, (name, limit) in enumerate(((latitude, 90), (longitude, 180))):
+        outside = np.abs(degrees[:, position]) > limit
+        if outside.any():
+            row = int(outside.argmax())
+            problem = f"expected degrees from -{limit} to {limit}, got {degrees[row, position]:g}"
+            raise InputError(table.place(row, name), problem)
+    return Points(table.label, True, degrees)
+
+
+def capacity_of(servers: Table, name: str, for_all: float | None) -> FloatArray:
+    """Return the capacities of the servers.
+
+    Parameters
+    ----------
+    servers
+        The table of servers.
+    name
+        ``storage`` or ``compute``.
+    for_all
+        The capacity of every server, if the table has no such column; otherwise None.
+
+    Returns
+    -------
+    array
+        One capacity for each server.
+
+    Raises
+    ------
+    InputError
+        If there is neither a column nor a value, or both.
+    """
     column = servers.find(name, f"{name}_capacity")
     if column is None:
         if for_all is None:
@@ -154,8 +212,31 @@ class _Clients:
         raise InputError(place, f"expected {expected}, got {shown(value)}")
 
 
-def _topics(topics: Any, clients: _Clients) -> tuple[list[Id] | None, list[dict[str, Any]]]:
-    """Return the ids of the topics, if any, and for each topic its lists of clients and its spool or None."""
+def topic_lists(
+    topics: Any, n_clients: int, client_ids: Sequence[Id] | None
+) -> tuple[list[Id] | None, list[dict[str, Any]]]:
+    """Return the topics of a table or a list.
+
+    Parameters
+    ----------
+    topics
+        As for :meth:`relocbench.instances.instance.Instance.of`.
+    n_clients, client_ids
+        The number of clients, and their ids if they have some.
+
+    Returns
+    -------
+    ids
+        The ids of the topics; None if they have none.
+    lists
+        For each topic its ``publishers`` and ``subscribers`` by index, and its ``spool`` or None.
+
+    Raises
+    ------
+    InputError
+        If a client does not exist, or the table has the wrong form.
+    """
+    clients = _Clients(n_clients, client_ids)
     if isinstance(topics, Mapping) and not ("topic" in topics and any(name in topics for name in MEMBER_COLUMNS)):
         lists = [_topic(f"topics[{shown(name)}]", topic, clients) for name, topic in topics.items()]
         return [_given(as_id, "topics", name) for name in topics], lists

@@ -118,11 +118,31 @@ def with_load(instance: Instance, load: float) -> Instance:
         raise InputError("load", f"cannot be set, because the instance has {problem}")
     factor = present / float(load)
     return dataclasses.replace(
-        instance,
+        scaled_capacities(instance, factor),
         name=_name_with_load(instance.name, float(load)),
+        parameters={**instance.parameters, "load": float(load)},
+    )
+
+
+def scaled_capacities(instance: Instance, factor: float) -> Instance:
+    """Return an instance with all capacities multiplied by a factor.
+
+    Parameters
+    ----------
+    instance
+        The instance.
+    factor
+        The factor.
+
+    Returns
+    -------
+    Instance
+        The instance; its capacities are rounded to nine digits.
+    """
+    return dataclasses.replace(
+        instance,
         storage_capacity=_rounded(instance.storage_capacity * factor),
         compute_capacity=_rounded(instance.compute_capacity * factor),
-        parameters={**instance.parameters, "load": float(load)},
     )
 
 

@@ -4,7 +4,7 @@ Functions:
 
 - ``generate``: build an instance of a family.
 - ``read``: read an instance from a file, ``library:NAME`` or ``family.parquet#name``.
-- ``write``: write an instance, a result of ``solve`` or a result of ``certify`` to a file.
+- ``write``: write an instance, a timeline, a result of ``solve`` or a result of ``certify`` to a file.
 - ``read_homes``: read homes from a solution file, a certificate, a JSON list, a CSV file or a ``.npy`` file.
 - ``with_load``: scale the capacities of an instance to a wanted load.
 - ``solve``: find a home for every client with a method; returns a ``Result``.
@@ -12,12 +12,16 @@ Functions:
 - ``certify``: find homes and a proved lower bound; returns a ``Certified``.
 - ``verify``: check the proof of a certificate; returns a ``Verdict``.
 - ``study``: measure how far methods are from proven optima, and write a page; returns a ``Study``.
+- ``generate_timeline``, ``import_trace``, ``read_timeline``: get a timeline, in which clients move.
+- ``replay``: compute homes again and again in a timeline, under a policy; returns a ``Replay``.
+- ``schedule_cost``: compute the cost of homes over time; returns a ``ScheduleCost``.
 - ``show``: draw homes on a map; returns a plotly figure.
 - ``check``: compare a heuristic with its baseline; takes a ``Rule`` and returns a ``GateVerdict``.
 
 Classes:
 
 - ``Instance``: the problem; ``Instance.of`` builds one from your own tables.
+- ``Timeline``: servers over time, with clients that come, move and go; ``Prices`` says what a change of homes costs.
 - ``Solution``: what a method returns, and what a method of your own may return.
 - ``Library``: the certified instances of this package.
 - ``InputError``: the error for wrong input; its message names the file, the field and what was expected.
@@ -41,6 +45,12 @@ if TYPE_CHECKING:
     from relocbench.instances.library.library import Library
     from relocbench.instances.load import with_load
     from relocbench.instances.solution import Solution
+    from relocbench.instances.timeline.moving_generator import generate_timeline
+    from relocbench.instances.timeline.prices import Prices
+    from relocbench.instances.timeline.schedule_cost import ScheduleCost, schedule_cost
+    from relocbench.instances.timeline.timeline import Timeline
+    from relocbench.instances.timeline.timeline_parquet import read_timeline
+    from relocbench.instances.timeline.trace_csv import import_trace
     from relocbench.reports.gate.check import check
     from relocbench.reports.gate.comparison import Rule
     from relocbench.reports.gate.verdict import Verdict as GateVerdict
@@ -50,6 +60,7 @@ if TYPE_CHECKING:
     from relocbench.runs.read_write import read, write
     from relocbench.runs.run_error import RunError
     from relocbench.runs.solve import Result, solve
+    from relocbench.runs.timeline.replay import Replay, replay
 
 __all__ = [
     "Certified",
@@ -58,19 +69,28 @@ __all__ = [
     "InputError",
     "Instance",
     "Library",
+    "Prices",
+    "Replay",
     "Result",
     "Rule",
     "RunError",
+    "ScheduleCost",
     "Solution",
     "Study",
+    "Timeline",
     "Verdict",
     "__version__",
     "certify",
     "check",
     "evaluate",
     "generate",
+    "generate_timeline",
+    "import_trace",
     "read",
     "read_homes",
+    "read_timeline",
+    "replay",
+    "schedule_cost",
     "show",
     "solve",
     "study",
@@ -87,18 +107,27 @@ _LAZY = {
     "InputError": "relocbench.instances.errors:InputError",
     "Instance": "relocbench.instances.instance:Instance",
     "Library": "relocbench.instances.library.library:Library",
+    "Prices": "relocbench.instances.timeline.prices:Prices",
+    "Replay": "relocbench.runs.timeline.replay:Replay",
     "Result": "relocbench.runs.solve:Result",
     "Rule": "relocbench.reports.gate.comparison:Rule",
     "RunError": "relocbench.runs.run_error:RunError",
+    "ScheduleCost": "relocbench.instances.timeline.schedule_cost:ScheduleCost",
     "Solution": "relocbench.instances.solution:Solution",
     "Study": "relocbench.reports.study.study:Study",
+    "Timeline": "relocbench.instances.timeline.timeline:Timeline",
     "Verdict": "relocbench.formulations.certificates.verification:Verdict",
     "certify": "relocbench.runs.certify:certify",
     "check": "relocbench.reports.gate.check:check",
     "evaluate": "relocbench.instances.evaluation:evaluate",
     "generate": "relocbench.instances.generators.generate:generate",
+    "generate_timeline": "relocbench.instances.timeline.moving_generator:generate_timeline",
+    "import_trace": "relocbench.instances.timeline.trace_csv:import_trace",
     "read": "relocbench.runs.read_write:read",
     "read_homes": "relocbench.instances.files.homes_file:read_homes",
+    "read_timeline": "relocbench.instances.timeline.timeline_parquet:read_timeline",
+    "replay": "relocbench.runs.timeline.replay:replay",
+    "schedule_cost": "relocbench.instances.timeline.schedule_cost:schedule_cost",
     "show": "relocbench.reports.map.show:show",
     "solve": "relocbench.runs.solve:solve",
     "study": "relocbench.reports.study.study:study",

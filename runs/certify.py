@@ -37,7 +37,7 @@ from relocbench.formulations.certificates.verification import Verdict, rounded_d
 from relocbench.formulations.incumbent import Incumbent
 from relocbench.formulations.local_search import descend
 from relocbench.formulations.solvers.availability import missing
-from relocbench.heuristics.anneal import ROUND_PER_CLIENT, anneal_among
+from relocbench.heuristics.anneal import ROUND_PER_CLIENT, Round, anneal_among, capacity_is_scarce, scarce_rounds
 from relocbench.heuristics.anneal_prices import FirstPrices
 from relocbench.instances.checks import checked_seed, checked_time_limit
 from relocbench.instances.errors import InputError, plural
@@ -141,23 +141,33 @@ class _Search:
         every_client = np.arange(incumbent.instance.n_clients)
         gap_part = min(1.0, params.gap_clients / incumbent.instance.n_clients)
         guided_rounds = 0
+        rounds_for_scarcity = scarce_rounds()
         for number in range(1, 1 << 30):
-            likely, start, heat, priced, effort, final_heat = None, incumbent.home, 1.0, True, 1.0, None
+            likely, start, mode = None, incumbent.home, Round(1.0, priced=True)
             guidance = self._guidance
+            gap = incumbent.cost - (0.0 if guidance is None else guidance.bound)
             if self.is_long:
-                heat = params.long_first_heat if number == 1 else params.long_heat
-                effort, final_heat = (
-                    params.long_first_effort * 2.0 ** min(max(number - 2, 0), 10),
-                    params.long_final_heat,
+                mode = Round(
+                    params.long_first_heat if number == 1 else params.long_heat,
+                    priced=True,
+                    effort=params.long_first_effort * 2.0 ** min(max(number - 2, 0), 10),
+                    first_prices=self._prices,
+                    final_heat=params.long_final_heat,
                 )
+            elif (
+                number > 1
+                and gap > params.guidance_gap * incumbent.cost
+                and capacity_is_scarce(incumbent.instance, incumbent.home, self._seed)
+            ):
+                # A bound that is far away says little about good homes.
+                mode = next(rounds_for_scarcity)
             elif guidance is not None:
                 this_round = params.rounds[guided_rounds % len(params.rounds)]
-                heat, priced = this_round.heat, this_round.priced
-                gap = incumbent.cost - guidance.bound
                 likely = guidance.least < guidance.bound + this_round.gap_share * gap_part * gap
                 likely[every_client, guidance.rounded] = likely[every_client, incumbent.home] = True
                 start = guidance.rounded if this_round.from_relaxation else incumbent.home
                 effort = min(1.0, params.first_effort * 2.0 ** min(guided_rounds // len(params.rounds), 10))
+                mode = Round(this_round.heat, this_round.priced, effort=effort)
                 guided_rounds += 1
             begin = time.perf_counter()
             unguided = likely is None and (number == 1 or not self.is_long)
@@ -167,12 +177,8 @@ class _Search:
                 likely,
                 start,
                 seed=self._seed * 1_000_003 + number,
-                heat=heat,
-                priced=priced,
-                effort=effort,
+                mode=mode,
                 time_used=partial(self._time_used, begin, end),
-                first_prices=self._prices,
-                final_heat=final_heat,
             )
             incumbent.offer(found)
             if self._stop.is_set():
@@ -541,9 +547,11 @@ class _Run:
                 None,
                 home,
                 seed=self._seed,
-                heat=1.0,
-                priced=True,
-                effort=max(params.effort, min(1.0, params.full_effort_clients / self._instance.n_clients)),
+                mode=Round(
+                    1.0,
+                    priced=True,
+                    effort=max(params.effort, min(1.0, params.full_effort_clients / self._instance.n_clients)),
+                ),
                 time_used=lambda: budget.seconds / most,
             )
             incumbent.offer(found)

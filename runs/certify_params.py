@@ -200,7 +200,7 @@ class ContentsParams:
 
     most_clients: int = 64
     first_nodes: int = 100
-    time_share: float = 0.6
+    time_share: float = 0.75
     least_verify_share: float = 0.2
 
 

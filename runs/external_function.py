@@ -305,7 +305,7 @@ def _modification_time(where: str) -> int:
 
 
 def load_function(where: str) -> Callable[..., Any]:
-    """Import a function. Only worker processes do this.
+    """Import a function. For a method only worker processes do this; a policy is imported where it runs.
 
     Parameters
     ----------

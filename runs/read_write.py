@@ -7,6 +7,8 @@ from relocbench.instances.errors import InputError, shown
 from relocbench.instances.files.solution_file import write_solution
 from relocbench.instances.instance import Instance
 from relocbench.instances.instance_source import read_instance, write_instance
+from relocbench.instances.timeline.timeline import Timeline
+from relocbench.instances.timeline.timeline_parquet import write_timeline
 from relocbench.runs.certify import Certified
 from relocbench.runs.solve import Result
 
@@ -39,17 +41,17 @@ def read(path: str | Path) -> Instance:
     return read_instance(path)
 
 
-def write(value: Instance | Result | Certified | Certificate, path: str | Path) -> None:
-    """Write an instance, a solution or a certificate to a file, completely or not at all.
+def write(value: Instance | Timeline | Result | Certified | Certificate, path: str | Path) -> None:
+    """Write an instance, a timeline, a solution or a certificate to a file, completely or not at all.
 
     Parameters
     ----------
     value
-        An instance; the result of ``solve``, which becomes a solution file; or the result of ``certify`` or a
-        certificate, which become a certificate file.
+        An instance or a timeline; the result of ``solve``, which becomes a solution file; or the result of ``certify``
+        or a certificate, which become a certificate file.
     path
-        The file. An instance is written to ``.json``, ``.json.gz`` or ``.parquet``, a solution to ``.json``, a
-        certificate to ``.json`` or ``.json.gz``.
+        The file. An instance is written to ``.json``, ``.json.gz`` or ``.parquet``, a timeline to ``.parquet``, a
+        solution to ``.json``, a certificate to ``.json`` or ``.json.gz``.
 
     Raises
     ------
@@ -67,6 +69,8 @@ def write(value: Instance | Result | Certified | Certificate, path: str | Path) 
     """
     if isinstance(value, Instance):
         write_instance(value, path)
+    elif isinstance(value, Timeline):
+        write_timeline(value, path)
     elif isinstance(value, Result):
         write_solution(value.stored(), path)
     elif isinstance(value, Certified):
@@ -74,4 +78,4 @@ def write(value: Instance | Result | Certified | Certificate, path: str | Path) 
     elif isinstance(value, Certificate):
         write_certificate(value, path)
     else:
-        raise InputError("value", f"expected an instance, a result or a certificate, got {shown(value)}")
+        raise InputError("value", f"expected an instance, a timeline, a result or a certificate, got {shown(value)}")

@@ -88,7 +88,7 @@ def parse_selectors(texts: Iterable[str]) -> list[Selector]:
     InputError
         As for :func:`parse_selector`.
     """
-    selectors = [parse_selector(part) for text in texts for part in _split(text)]
+    selectors = [parse_selector(part) for text in texts for part in split_at_commas(text)]
     return list({str(selector): selector for selector in selectors}.values())
 
 
@@ -231,7 +231,7 @@ def _with_settings(method: Method, text: str) -> Selector:
     """Return a method with the settings ``parameter=value,...`` from between the brackets of a selector."""
     settings: dict[str, Any] = {}
     start: Selector | StartHomes | None = None
-    for part in _split(text):
+    for part in split_at_commas(text):
         known = method.parameters()  # imports the method, which a selector without settings need not do
         key, equals, value = (piece.strip() for piece in part.partition("="))
         if key in settings or (key == "start" and start is not None):
@@ -247,8 +247,19 @@ def _with_settings(method: Method, text: str) -> Selector:
     return Selector(method, settings, start)
 
 
-def _split(text: str) -> list[str]:
-    """Split a text at the commas outside all brackets."""
+def split_at_commas(text: str) -> list[str]:
+    """Split a text at the commas outside all brackets.
+
+    Parameters
+    ----------
+    text
+        The text, such as ``nearest,reloc[k=8,cooperation=topic]``.
+
+    Returns
+    -------
+    list of str
+        The parts that are not empty, without blanks at their ends.
+    """
     parts, depth = [""], 0
     for character in text:
         depth += (character == "[") - (character == "]")

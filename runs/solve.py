@@ -9,7 +9,7 @@ import math
 import threading
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -445,10 +445,12 @@ def warm_up(method: MethodLike) -> None:
         As in :func:`solve`. A method that this process has already run this way is not run again.
     """
     selector = as_selector(method)
-    if (key := f"{selector.method.where} {selector} {selector.version()}") in _WARM:
-        return
+    # The homes that a method starts from do not matter for what is compiled, and may be others in every run.
+    alone = replace(selector, start=None)
     if isinstance(selector.start, Selector):
         warm_up(selector.start)
+    if (key := f"{selector.method.where} {alone} {alone.version()}") in _WARM:
+        return
     if selector.method.proves == "nothing":
         small = family("preliminary").cells({"storage": 7.0})[0].build(0)
     else:

@@ -24,7 +24,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from relocbench.formulations.branch_price.pricing import BoolArray, PricingProblem, theta_of
+from relocbench.formulations.branch_price.pricing_problem import BoolArray, PricingProblem, theta_of
 from relocbench.formulations.linearisation import Linearisation
 from relocbench.instances.kernels.ragged import FloatArray
 

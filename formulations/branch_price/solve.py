@@ -11,7 +11,8 @@ import numpy as np
 import numpy.typing as npt
 
 from relocbench.formulations.branch_price.master import Master, MasterSolution
-from relocbench.formulations.branch_price.pricing import BoolArray, PricingProblem, PricingResult, price_columns
+from relocbench.formulations.branch_price.pricing import PricingResult, price_columns
+from relocbench.formulations.branch_price.pricing_problem import BoolArray, PricingProblem
 from relocbench.formulations.branch_price.tree import Node, Tree
 from relocbench.formulations.incumbent import Incumbent, OutOfTimeError
 from relocbench.formulations.local_search import descend
@@ -38,10 +39,16 @@ class BranchPriceParams:
         Upper limit on the nodes of a pricing search; a time limit always ends the search before.
     nodes_per_second
         Assumed speed of a pricing search until it has been measured.
+    measured_nodes
+        The speed is measured if a search has visited more nodes than this without an end.
     spare_nodes
         Nodes that a pricing search may visit even if no time is left.
     roundings
         The number of assignments drawn from each solution of the master problem.
+    local_optima
+        The number of local optima whose columns the master problem starts with.
+    redrawn_homes
+        The share of the incumbent's homes that are redrawn before each of them.
     dual_tolerance
         HiGHS solves the master problem to this relative tolerance; a reduced cost closer to 0 counts as 0.
     bound_rounding
@@ -51,12 +58,15 @@ class BranchPriceParams:
         10⁻⁶ is for the rounding of a certificate.
     """
 
-    columns_per_server: int = 15
+    columns_per_server: int = 30
     close: float = 0.005
     most_nodes: int = 10**15
     nodes_per_second: float = 1e7
+    measured_nodes: int = 10**5
     spare_nodes: int = 1000
     roundings: int = 10
+    local_optima: int = 100
+    redrawn_homes: float = 0.5
     dual_tolerance: float = 1e-7
     bound_rounding: float = 1e-9
     closed: float = 7e-7
@@ -190,6 +200,7 @@ class _Search:
             for l in range(model.n_servers):
                 self.master.add(l, single_client)
         try:
+            self._add_local_optima()
             while open_nodes:
                 node = min(open_nodes, key=lambda each: each.bound)
                 self.incumbent.raise_model_bound_of_better(node.bound)
@@ -274,16 +285,19 @@ class _Search:
         return bound, new_columns
 
     def _price(self, problem: PricingProblem, required: BoolArray, forbidden: BoolArray, limit: float) -> PricingResult:
-        """Solve a pricing problem, with as many nodes as the time limit allows."""
-        begin = time.perf_counter()
-        most_nodes = int(min(self._time_left() * self._nodes_per_second, PARAMS.most_nodes)) + PARAMS.spare_nodes
-        found = price_columns(
-            problem, required, forbidden, limit=limit, most=PARAMS.columns_per_server, most_nodes=most_nodes
-        )
-        if (seconds := time.perf_counter() - begin) > 0.1:
-            self._nodes_per_second = found.nodes / seconds
-        self.pricing_nodes += found.nodes
-        return found
+        """Solve a pricing problem; raise OutOfTimeError if the time limit ends the search."""
+        while True:
+            begin = time.perf_counter()
+            most_nodes = int(min(self._time_left() * self._nodes_per_second, PARAMS.most_nodes)) + PARAMS.spare_nodes
+            found = price_columns(
+                problem, required, forbidden, limit=limit, most=PARAMS.columns_per_server, most_nodes=most_nodes
+            )
+            self.pricing_nodes += found.nodes
+            if found.complete:
+                return found
+            # The process may have had to wait: the speed of a short search says nothing.
+            if found.nodes > PARAMS.measured_nodes:
+                self._nodes_per_second = found.nodes / (time.perf_counter() - begin)
 
     def _branch(self, node: Node, solution: MasterSolution) -> tuple[Node, ...]:
         """Branch on the home of the client whose shares are most fractional."""
@@ -323,6 +337,18 @@ class _Search:
             draw = self.rng.random((len(probability), 1))
             home = (probability.cumsum(axis=1) < draw).sum(axis=1).clip(max=probability.shape[1] - 1)
             self.incumbent.offer(descend(self.instance, probability.argmax(axis=1) if number == 0 else home))
+
+    def _add_local_optima(self) -> None:
+        """Add the columns of local optima around the incumbent, so that the first dual variables are meaningful."""
+        model = self.model
+        for _ in range(PARAMS.local_optima):
+            self._time_left()
+            drawn = self.rng.integers(model.n_servers, size=model.n_clients)
+            redraw = self.rng.random(model.n_clients) < PARAMS.redrawn_homes
+            home = descend(self.instance, np.where(redraw, drawn, self.incumbent.home))
+            self.incumbent.offer(home)
+            for l in range(model.n_servers):
+                self.master.add(l, home == l)
 
     def _add_columns_of_incumbent(self, allowed: BoolArray) -> None:
         """Add the columns of the incumbent, with the nearest allowed server for each home that is not allowed."""

@@ -11,7 +11,7 @@ from fractions import Fraction
 import numpy as np
 
 from relocbench.formulations.branch_price.master import MasterSolution
-from relocbench.formulations.branch_price.pricing import BoolArray
+from relocbench.formulations.branch_price.pricing_problem import BoolArray
 from relocbench.formulations.certificates.certificate import Contents, SplitClient, Step
 from relocbench.formulations.certificates.packed_arrays import Int64Array, packed
 from relocbench.instances.kernels.ragged import FloatArray

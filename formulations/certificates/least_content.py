@@ -8,17 +8,18 @@ where ``fixed`` and ``local`` are sums over the clients of ``S`` and over the gi
 (without pairs, they are linear). :func:`content_below` shows that no content has a value below a threshold, or finds
 one that may have. It shares no code with the solvers.
 
-The search decides one client after the other, for many contents at the same time: a *state* is a content of the
-clients decided so far, and all states of one level are rows of int64 arrays. It runs for several ranges of ``θ``
-together. In a range, the loads are limited by the capacities divided by the least ``θ``, and the value, which is linear
-in ``θ``, is bounded at both ends. A state whose bound reaches the threshold is dropped. Before the search, upper limits
-on all numbers show that nothing overflows. No float is used.
+The search decides first which topics are *open*, that is, have a publisher in the content, and then one client after
+the other. A closed topic excludes its publishers. Many contents are searched at the same time: a *state* is a content
+of what is decided so far, and all states of one level are rows of int64 arrays. The search runs for several ranges of
+``θ`` together. In a range, the loads are limited by the capacities divided by the least ``θ``, and the value, which is
+linear in ``θ``, is bounded at both ends. A state whose bound reaches the threshold is dropped. Before the search, upper
+limits on all numbers show that nothing overflows. No float is used.
 
 ``θ`` is computed in units of ``2^-30``, rounded down for one end and up for the other, and the smaller of the two
 values counts. Loads that do not fit 46 bits are rounded down, and an upper limit on what this loses widens the range.
 """
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 
 import numpy as np
 
@@ -177,22 +178,28 @@ class _States:
     range
         The index of the range.
     value
-        The value of the content at both ends of the range, with multipliers (``K×2``).
+        The value of the content at both ends of the range (``K×2``).
+    charge
+        The multiplier times its compute load minus the limit, at both ends (``K×2``); never above 0 for a content.
     contribution
         A lower bound on what each undecided client adds to it, at both ends (``K×R×2``).
+    possible
+        Which of the undecided clients no closed topic has excluded (``K×R``).
     storage, compute
-        The loads of the content.
+        The loads of the open topics and of the content.
     added_storage
-        What each undecided client adds to the storage load (``K×R``).
+        The load of the undecided topics of each undecided client (``K×R``).
     opened
-        The topics that the content stores.
+        The open topics.
     content
-        The clients, by their level, that are in the content.
+        The clients, in the order of their levels, that are in the content.
     """
 
     range: Int64Array
     value: Int64Array
+    charge: Int64Array
     contribution: Int64Array
+    possible: BoolArray
     storage: Int64Array
     compute: Int64Array
     added_storage: Int64Array
@@ -240,6 +247,7 @@ class _Search:
         self._level = np.full(len(possible), -1, np.int64)
         self._level[self._order] = np.arange(len(self._order))
         self._set_loads(loads, possible)
+        self._set_topics()
         self._set_ranges(possible)
         self._set_values()
 
@@ -255,9 +263,14 @@ class _Search:
         self._spool = np.array([spool >> shift for spool in spools], np.int64)
         self._demand = np.zeros(len(possible), np.int64)
         np.add.at(self._demand, self._publisher, self._spool[self._topic])
+
+    def _set_topics(self) -> None:
+        """Choose the topics to decide: those that load storage and that no required client opens, the largest first."""
+        self._first_opened = self._opened(self._required)
+        topics = np.flatnonzero((self._spool > 0) & ~self._first_opened)
+        self._topics = topics[np.argsort(-self._spool[topics], kind="stable")]
         level = self._level[self._publisher]
-        self._topics_of = [self._topic[level == d] for d in range(len(self._order))]
-        self._levels_of = [np.sort(level[(self._topic == n) & (level >= 0)]) for n in range(len(topics))]
+        self._publishers = [np.sort(level[(self._topic == n) & (level >= 0)]) for n in self._topics]
 
     def _set_ranges(self, possible: BoolArray) -> None:
         """Divide the possible values of ``θ`` into ranges, with limits on the loads."""
@@ -304,18 +317,18 @@ class _Search:
         undecided = one >= 0
         for at, amount, which in ((other, pair, mixed), (one, half, undecided), (other, half, undecided)):
             np.add.at(self._first_contribution.swapaxes(0, 1), at[which], amount[:, which].swapaxes(0, 1))
-        # For each level, the later levels that its client forms a pair with, and how their contributions change if it
-        # is included or excluded.
-        self._later, self._if_included, self._if_excluded = [], [], []
+        # For each client, those that it forms a pair with, and how their contributions change if it is included or
+        # excluded. A client that is decided changes only those of later levels.
+        self._neighbours, self._if_included, self._if_excluded = [], [], []
         for d in range(levels):
-            here = undecided & (one == d)
-            self._later.append(other[here] - d - 1)
+            here = undecided & ((one == d) | (other == d))
+            self._neighbours.append(np.where(one == d, other, one)[here])
             self._if_included.append(pair[:, here] - half[:, here])
             self._if_excluded.append(-half[:, here])
-        self._add_multipliers(ranges)
+        self._set_multipliers(ranges)
 
-    def _add_multipliers(self, ranges: int) -> None:
-        """Add a multiplier times the compute load to all values, and subtract it times the limit.
+    def _set_multipliers(self, ranges: int) -> None:
+        """Choose the multiplier of the compute load for each end of each range.
 
         Every multiplier from 0 on is valid. The one chosen is about the least at which the profitable clients fit.
         """
@@ -342,21 +355,21 @@ class _Search:
             low = np.where(exceeded, low, 0)
         # At this multiplier the profitable clients exceed the limit. So it times the limit is below the sum of all
         # values.
-        price = np.minimum(low[:, None, :] * demand[None, :, None], 1 << VALUE_BITS)
-        self._first_contribution = contribution + price
-        self._first_value = self._first_value + low * fixed - np.where(low > 0, low * limit, 0)
+        self._price = np.minimum(low[:, None, :] * demand[None, :, None], 1 << VALUE_BITS)
+        self._priced_limit = np.where(low > 0, low * (limit - fixed), 0)
 
     def reserve(self, memory: int) -> None:
         """Check that the budget allows the memory of the search, beside what is in use already."""
-        levels = len(self._order)
-        state = 100 + 24 * levels + len(self._spool) + levels
-        tables = len(self._ends) * 64 * (len(self._level) + len(self._first))
+        clients, levels = len(self._order), len(self._topics) + len(self._order)
+        state = 120 + 26 * clients + len(self._spool)
+        tables = len(self._ends) * 64 * (len(self._level) + 2 * len(self._first))
         # Fewer than three blocks wait at each level; a few copies of one are made.
         self._budget.check_memory(memory + tables + (3 * levels + 12) * BLOCK * state)
 
     def run(self) -> Int64Array | None:
         """Search all contents; return one that may be below the threshold."""
-        levels = len(self._order)
+        n_topics = len(self._topics)
+        levels = n_topics + len(self._order)
         waiting = {0: self._first_states()}
         while waiting:
             # The deepest level with a whole block; if there is none, the first level, so that blocks become whole.
@@ -371,7 +384,11 @@ class _Search:
                 if found is not None:
                     return found
                 continue
-            for children in (self._included(block, level), self._excluded(block, level)):
+            if level < n_topics:
+                parts = self._with_topic(block, level), self._without_topic(block, level)
+            else:
+                parts = self._included(block, level - n_topics), self._excluded(block, level - n_topics)
+            for children in parts:
                 kept = children.rows(self._unproved(children, level + 1))
                 if len(kept):
                     more = waiting.get(level + 1)
@@ -380,70 +397,112 @@ class _Search:
 
     def _first_states(self) -> _States:
         """Return one state per range, in which only the required clients are decided."""
-        count, levels = len(self._ends), len(self._order)
-        opened = self._opened(self._required)
+        count, clients = len(self._ends), len(self._order)
+        opened = self._first_opened
         storage, compute = int(self._spool[opened].sum()), int(self._demand[self._required].sum())
-        added = np.array([self._spool[own[~opened[own]]].sum() for own in self._topics_of], np.int64)
+        added = np.zeros(clients, np.int64)
+        for topic, publishers in zip(self._topics, self._publishers, strict=True):
+            added[publishers] += self._spool[topic]
         states = _States(
             range=np.arange(count),
             value=self._first_value,
+            charge=-self._priced_limit,
             contribution=self._first_contribution,
+            possible=np.ones((count, clients), np.bool_),
             storage=np.full(count, storage),
             compute=np.full(count, compute),
             added_storage=np.repeat(added[None, :], count, axis=0),
             opened=np.repeat(opened[None, :], count, axis=0),
-            content=np.zeros((count, levels), np.bool_),
+            content=np.zeros((count, clients), np.bool_),
         )
         fits = (states.storage <= self._storage_limit) & (states.compute <= self._compute_limit)
         return states.rows(fits)
 
-    def _included(self, states: _States, level: int) -> _States:
-        """Include the client of a level where the loads allow it."""
-        storage = states.storage + states.added_storage[:, 0]
-        compute = states.compute + self._demand[self._order[level]]
-        fits = (storage <= self._storage_limit[states.range]) & (compute <= self._compute_limit[states.range])
-        states, storage, compute = states.rows(fits), storage[fits], compute[fits]
-        contribution, added = states.contribution[:, 1:].copy(), states.added_storage[:, 1:].copy()
-        later, change = self._later[level], self._if_included[level][states.range]
-        contribution[:, later] += change
-        # The halves of pairs with undecided clients are now counted by those.
-        value = states.value + states.contribution[:, 0] + self._if_excluded[level].sum(axis=1)[states.range]
-        opened, content = states.opened.copy(), states.content.copy()
-        for topic in self._topics_of[level]:
-            publishers = self._levels_of[topic]
-            publishers = publishers[publishers > level] - level - 1
-            added[:, publishers] -= np.where(opened[:, topic], 0, self._spool[topic])[:, None]
-            opened[:, topic] = True
-        content[:, level] = True
-        return _States(states.range, value, contribution, storage, compute, added, opened, content)
+    def _with_topic(self, states: _States, level: int) -> _States:
+        """Open the topic of a level where it fits and a publisher is possible."""
+        topic, publishers = self._topics[level], self._publishers[level]
+        storage = states.storage + self._spool[topic]
+        fits = (storage <= self._storage_limit[states.range]) & states.possible[:, publishers].any(axis=1)
+        states = states.rows(fits)
+        opened, added = states.opened.copy(), states.added_storage.copy()
+        opened[:, topic] = True
+        added[:, publishers] -= self._spool[topic]
+        return replace(states, storage=storage[fits], opened=opened, added_storage=added)
 
-    def _excluded(self, states: _States, level: int) -> _States:
-        """Exclude the client of a level."""
+    def _without_topic(self, states: _States, level: int) -> _States:
+        """Close the topic of a level, which excludes its publishers."""
+        contribution, possible = states.contribution.copy(), states.possible.copy()
+        for publisher in self._publishers[level]:
+            change = self._if_excluded[publisher][states.range]
+            change[~possible[:, publisher]] = 0  # excluded before
+            contribution[:, self._neighbours[publisher]] += change
+            possible[:, publisher] = False
+        return replace(states, contribution=contribution, possible=possible)
+
+    def _included(self, states: _States, client: int) -> _States:
+        """Include a client where it is possible and the compute load allows it. Its topics are open."""
+        compute = states.compute + self._demand[self._order[client]]
+        fits = states.possible[:, 0] & (compute <= self._compute_limit[states.range])
+        states, compute = states.rows(fits), compute[fits]
+        later = self._neighbours[client] > client
         contribution = states.contribution[:, 1:].copy()
-        contribution[:, self._later[level]] += self._if_excluded[level][states.range]
-        return _States(
-            states.range,
-            states.value,
-            contribution,
-            states.storage,
-            states.compute,
-            states.added_storage[:, 1:],
-            states.opened,
-            states.content,
+        neighbours = self._neighbours[client][later] - client - 1
+        contribution[:, neighbours] += self._if_included[client][:, later][states.range]
+        # The halves of pairs with undecided clients are now counted by those.
+        halves = self._half_counted(states, client, later)
+        content = states.content.copy()
+        content[:, client] = True
+        return replace(
+            states,
+            value=states.value + states.contribution[:, 0] + halves,
+            charge=states.charge + self._price[states.range, client],
+            contribution=contribution,
+            possible=states.possible[:, 1:],
+            compute=compute,
+            added_storage=states.added_storage[:, 1:],
+            content=content,
+        )
+
+    def _half_counted(self, states: _States, client: int, later: BoolArray) -> Int64Array:
+        """Return what the contribution of a client counts for its pairs with possible later clients, negated."""
+        undecided = states.possible[:, self._neighbours[client][later] - client]
+        halves = np.where(undecided[:, :, None], self._if_excluded[client][:, later][states.range], 0)
+        counted: Int64Array = halves.sum(axis=1)
+        return counted
+
+    def _excluded(self, states: _States, client: int) -> _States:
+        """Exclude a client."""
+        later = self._neighbours[client] > client
+        change = self._if_excluded[client][:, later][states.range]
+        change[~states.possible[:, 0]] = 0  # a closed topic has excluded it before
+        contribution = states.contribution[:, 1:].copy()
+        contribution[:, self._neighbours[client][later] - client - 1] += change
+        return replace(
+            states,
+            contribution=contribution,
+            possible=states.possible[:, 1:],
+            added_storage=states.added_storage[:, 1:],
         )
 
     def _unproved(self, states: _States, level: int) -> BoolArray:
-        """Return which states may still become a content below the threshold.
+        """Return which states of a level may still become a content below the threshold.
 
-        Undecided clients that do not fit any more add nothing.
+        Undecided clients that do not fit any more add nothing. A state is dropped if all its contents have a ``θ``
+        above its range.
         """
-        demand = self._demand[self._order[level:]]
+        client = max(level - len(self._topics), 0)
+        demand = self._demand[self._order[client:]]
         compute_left = (self._compute_limit[states.range] - states.compute)[:, None]
         storage_left = (self._storage_limit[states.range] - states.storage)[:, None]
-        fits = (demand[None, :] <= compute_left) & (states.added_storage <= storage_left)
+        fits = states.possible & (demand[None, :] <= compute_left) & (states.added_storage <= storage_left)
         gain = np.minimum(states.contribution, 0)
         gain[~fits] = 0
-        unproved: BoolArray = (states.value + gain.sum(axis=1)).min(axis=1) < self._threshold
+        priced_gain = np.minimum(states.contribution + self._price[states.range, client:], 0)
+        priced_gain[~fits] = 0
+        bound = states.value + np.maximum(gain.sum(axis=1), priced_gain.sum(axis=1) + states.charge)
+        most_storage = states.storage + self._spool[self._topics[level:]].sum()
+        least, _ = self._theta(most_storage, states.compute + states.possible.astype(np.int64) @ demand)
+        unproved: BoolArray = (bound.min(axis=1) < self._threshold) & (least <= self._ends[states.range, 1])
         return unproved
 
     def _below(self, states: _States) -> Int64Array | None:
@@ -459,7 +518,10 @@ class _Search:
         ends = self._ends[states.range]
         low, high = np.maximum(low, ends[:, 0]), np.minimum(high, ends[:, 1])
         value = fixed + np.minimum(_times(low, local), _times(high, local))
+        # A content that does not use all open topics belongs to the state without the others.
         below = (value < self._threshold) & (low <= high)
+        for topic, publishers in zip(self._topics, self._publishers, strict=True):
+            below &= states.content[:, publishers].any(axis=1) | ~states.opened[:, topic]
         return np.flatnonzero(content[below.argmax()]) if below.any() else None
 
 

@@ -5,7 +5,6 @@ import sys
 import zlib
 from collections import Counter
 from collections.abc import Collection
-from io import BufferedIOBase
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +25,7 @@ PARSED_START = 64 << 20
 # The memory in bytes that Python needs at most for an object, a list, a field, an entry, and half of a text, measured
 # with CPython 3.11. Each is recognised by a character, which may also stand inside a text.
 PARSED_COSTS = ((b"{", 210), (b"[", 90), (b":", 100), (b",", 40), (b'"', 30))
+TOO_LARGE = "too large for the memory of this machine"
 
 
 class Fields:
@@ -315,7 +315,29 @@ def read_object(
         If the file cannot be read, is too large, is not JSON, or has another format or an unknown field. The message
         does not contain the path.
     """
-    values = read_value(path, largest)
+    return object_of(read_value(path, largest), wanted, known)
+
+
+def object_of(values: Any, wanted: str | tuple[str, ...], known: Collection[str]) -> Fields:
+    """Return parsed JSON that must be an object of a given format.
+
+    Parameters
+    ----------
+    values
+        The parsed JSON.
+    wanted, known
+        As for :func:`read_object`.
+
+    Returns
+    -------
+    Fields
+        The object.
+
+    Raises
+    ------
+    InputError
+        If it is no object, or has another format or an unknown field.
+    """
     formats = (wanted,) if isinstance(wanted, str) else wanted
     text = " or ".join(f'"{each}"' for each in formats)
     if not isinstance(values, dict):
@@ -347,15 +369,32 @@ def read_value(path: Path, largest: int = LARGEST_TEXT) -> Any:
     InputError
         If the file cannot be read, is too large, or is not JSON. The message does not contain the path.
     """
+    return parse_value(_read_whole(path, largest))
+
+
+def parse_value(raw: bytes) -> Any:
+    """Parse JSON with any content.
+
+    Parameters
+    ----------
+    raw
+        The text in UTF-8.
+
+    Returns
+    -------
+    object
+        The parsed content.
+
+    Raises
+    ------
+    InputError
+        If it is not JSON, or its parsed form is too large.
+    """
     try:
-        with open_limited(path, largest) as file:
-            raw = _read_whole(file)
         _check_parsed_size(raw)
         content, is_empty = raw.decode("utf-8-sig"), not raw
-        del raw
+        del raw  # a caller that keeps no reference has the text in memory only once
         return _parsed(content)
-    except (OSError, EOFError, zlib.error) as error:
-        raise InputError("", f"cannot be read ({reason(error)})") from error
     except UnicodeDecodeError as error:
         byte = error.object[error.start]
         raise InputError("", f"expected UTF-8 text, got byte {byte:#04x} at {error.start}") from error
@@ -367,12 +406,18 @@ def read_value(path: Path, largest: int = LARGEST_TEXT) -> Any:
     except RecursionError:
         raise InputError("", "expected an object, got lists or objects nested too deeply") from None
     except MemoryError:
-        raise InputError("", "too large for the memory of this machine") from None
+        raise InputError("", TOO_LARGE) from None
 
 
-def _read_whole(file: BufferedIOBase) -> bytes:
-    # The file is read in pieces, because one call would first double its memory again and again.
-    return b"".join(iter(lambda: file.read(1 << 20), b""))
+def _read_whole(path: Path, largest: int) -> bytes:
+    try:
+        with open_limited(path, largest) as file:
+            # The file is read in pieces, because one call would first double its memory again and again.
+            return b"".join(iter(lambda: file.read(1 << 20), b""))
+    except (OSError, EOFError, zlib.error) as error:
+        raise InputError("", f"cannot be read ({reason(error)})") from error
+    except MemoryError:
+        raise InputError("", TOO_LARGE) from None
 
 
 def _check_parsed_size(raw: bytes) -> None:

@@ -167,16 +167,50 @@ class Cell:
             If the seed or a parameter is out of range, or the family does not accept the graph or the places.
         """
         seed = checked_seed(seed)
-        settings = dict(self.family.fixed) | self.varied | self.extra
-        values = {name: value for name, value in settings.items() if name not in METHOD_SETTINGS | COMMON_SETTINGS}
-        generator = self.family.parameters_class(**values)
+        settings = self._settings
+        generator = self.generator()
         self._check_accepted(graph, places)
-        instance = generator.build(Streams(self.family.name, self._position_key(generator), seed), graph, places)
+        instance = generator.build(self.streams(seed), graph, places)
         made_with = instance.parameters or dataclasses.asdict(generator)  # type: ignore[call-overload]
         parameters = {"family": self.family.name, "seed": seed, **made_with}
         parameters |= {name: value for name, value in settings.items() if name in METHOD_SETTINGS}
         named = dataclasses.replace(instance, name=self.name(seed), parameters=parameters)
         return with_load(named, settings["load"]) if "load" in settings else named  # type: ignore[arg-type]
+
+    @property
+    def _settings(self) -> dict[str, Value]:
+        return dict(self.family.fixed) | self.varied | self.extra
+
+    def generator(self) -> Generator:
+        """Return the generator with the parameters of the cell.
+
+        Returns
+        -------
+        Generator
+            The generator.
+
+        Raises
+        ------
+        InputError
+            If a parameter is out of range.
+        """
+        ignored = METHOD_SETTINGS | COMMON_SETTINGS
+        return self.family.parameters_class(**{name: it for name, it in self._settings.items() if name not in ignored})
+
+    def streams(self, seed: int) -> Streams:
+        """Return the random streams of the instance with a given seed.
+
+        Parameters
+        ----------
+        seed
+            Seed of the instance.
+
+        Returns
+        -------
+        Streams
+            The streams.
+        """
+        return Streams(self.family.name, self._position_key(self.generator()), seed)
 
     def _check_accepted(self, graph: FollowerGraph | None, places: Places | None) -> None:
         accepts_graph, accepts_places = (

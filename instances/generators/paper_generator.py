@@ -214,6 +214,30 @@ def scatter(topics: Ragged, sigma: float, low: FloatArray, high: FloatArray, rng
     InputError
         If ``sigma`` exceeds ``LARGEST_SPREAD`` times the shorter side of the area.
     """
+    centre = topic_centres(topics, low, high, rng, sigma)
+    return scatter_around(centre, sigma, low, high, rng)
+
+
+def topic_centres(
+    topics: Ragged, low: FloatArray, high: FloatArray, rng: np.random.Generator, sigma: float
+) -> FloatArray:
+    """Draw the centre of each topic, uniformly in the area.
+
+    Parameters
+    ----------
+    topics, low, high, rng, sigma
+        As for :func:`scatter`.
+
+    Returns
+    -------
+    array of shape (clients, 2)
+        For each client the centre of its first topic.
+
+    Raises
+    ------
+    InputError
+        If ``sigma`` exceeds ``LARGEST_SPREAD`` times the shorter side of the area.
+    """
     shorter = float((high - low).min())
     if sigma > LARGEST_SPREAD * shorter:
         # With a larger sigma almost no draw falls inside the area, and those that do are practically uniform.
@@ -222,7 +246,26 @@ def scatter(topics: Ragged, sigma: float, low: FloatArray, high: FloatArray, rng
     # Later assignments overwrite earlier ones, so the reversed order leaves the first topic of each client.
     first_topic = np.empty(topics.item.max() + 1, np.int64)
     first_topic[topics.item[::-1]] = topics.owner()[::-1]
-    around = centre[first_topic]
+    return centre[first_topic]
+
+
+def scatter_around(
+    around: FloatArray, sigma: float, low: FloatArray, high: FloatArray, rng: np.random.Generator
+) -> FloatArray:
+    """Draw positions from Gaussians. A position outside the area is drawn again.
+
+    Parameters
+    ----------
+    around
+        The centre for each position (``n×2``).
+    sigma, low, high, rng
+        As for :func:`scatter`.
+
+    Returns
+    -------
+    array of shape (n, 2)
+        The positions in km, rounded to the millimetre.
+    """
     at = np.empty_like(around)
     missing = np.arange(len(at))
     while len(missing):

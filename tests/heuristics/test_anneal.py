@@ -4,15 +4,30 @@ import itertools
 import numpy as np
 import pytest
 
-from relocbench.heuristics.anneal import AnnealParams, Round, _near, _Search, anneal_among, solve
+from relocbench.heuristics import anneal
+from relocbench.heuristics.anneal import (
+    ROUNDS,
+    SCARCE_ROUNDS,
+    AnnealParams,
+    Round,
+    _near,
+    _Search,
+    anneal_among,
+    capacity_is_scarce,
+    scarce_rounds,
+    solve,
+)
+from relocbench.heuristics.anneal_kernel import Journal, empty, fill, refit
 from relocbench.instances.errors import InputError
 from relocbench.instances.evaluation import evaluate
+from relocbench.instances.evaluation_literal import evaluate_literal
 from relocbench.instances.generators.families import FAMILIES
 from relocbench.instances.incremental_state import State
 from relocbench.instances.instance import Instance
 from relocbench.instances.kernels.ragged import Ragged
+from relocbench.instances.kernels.random_numbers import random_words
 from relocbench.instances.nearest_server import nearest_server
-from tests.samples import KINDS, random_instance
+from tests.samples import KINDS, enumerable_instance, random_instance
 
 
 def best_of_all(instance):
@@ -137,7 +152,7 @@ def test_prices_find_better_homes_where_many_servers_are_full():
     cost = {
         priced: evaluate(
             instance,
-            anneal_among(instance, None, start, seed=1, heat=0.2, priced=priced, effort=0.6, time_used=lambda: 0.0),
+            anneal_among(instance, None, start, seed=1, mode=Round(0.2, priced, effort=0.6), time_used=lambda: 0.0),
         ).objective
         for priced in (False, True)
     }
@@ -150,7 +165,7 @@ def test_a_round_with_too_little_time_still_ends_cold(priced):
     start = nearest_server(instance)
     share = itertools.count()
     home = anneal_among(
-        instance, None, start, seed=0, heat=1.0, priced=priced, effort=1e6, time_used=lambda: next(share) / 40
+        instance, None, start, seed=0, mode=Round(1.0, priced, effort=1e6), time_used=lambda: next(share) / 40
     )
     # 40 batches at the initial temperature would end far above the cost of the nearest servers.
     assert next(share) == 41
@@ -160,7 +175,7 @@ def test_a_round_with_too_little_time_still_ends_cold(priced):
 def test_a_round_without_time_returns_the_start():
     instance = random_instance(0)
     start = nearest_server(instance)
-    found = anneal_among(instance, None, start, seed=0, heat=1.0, priced=True, effort=1.0, time_used=lambda: 1.0)
+    found = anneal_among(instance, None, start, seed=0, mode=Round(1.0, priced=True), time_used=lambda: 1.0)
     assert found.tolist() == start.tolist()
 
 
@@ -185,3 +200,66 @@ def test_a_round_ends_at_its_own_final_temperature():
         search.run_batch(100_000, 0.99)
         end[final_heat] = search._state.objective
     assert end[None] < 0.9 * end[1.0]
+
+
+@pytest.mark.parametrize("seed", range(len(KINDS)))
+def test_moves_of_whole_topics_state_the_exact_change_and_can_be_undone(seed):
+    instance = enumerable_instance(seed, most=10**6, least_servers=2)
+    around, rng = _near(instance), np.random.default_rng(seed)
+    size = 2 * instance.n_clients + 1
+    for trial in range(20):
+        home = rng.integers(instance.n_servers, size=instance.n_clients).astype(np.int32)
+        state, journal = State(instance, home), Journal(np.empty(size, np.int32), np.empty(size, np.int32))
+        client, topic = int(rng.integers(instance.n_clients)), int(rng.integers(instance.n_topics))
+        server = int(home[client])
+        arguments = state.arrays, around, journal, 0
+        if trial % 3 == 0:
+            change, written = empty(*arguments, server, topic)
+            assert server not in state.home[instance.members[topic]]
+        elif trial % 3 == 1:
+            newcomer = int(rng.integers(instance.n_clients))
+            change, written = fill(*arguments, server, topic, newcomer)
+            assert state.home[newcomer] == server
+        else:
+            change, written = refit(*arguments, random_words(trial), server, topic)
+        before, after = (evaluate_literal(instance, homes).objective for homes in (home, state.home))
+        assert change == pytest.approx(after - before, abs=1e-9 * (1 + before))
+        for i in reversed(range(written)):
+            state.move(int(journal.client[i]), int(journal.origin[i]))
+        assert state.home.tolist() == home.tolist()
+
+
+@pytest.mark.parametrize("mode", SCARCE_ROUNDS[:5])
+def test_rounds_for_scarce_capacity_report_the_cost_of_their_homes(mode):
+    instance = FAMILIES["paper-spooler"].cells({"spool_per_member": 6})[0].build(0)
+    search = _Search(instance, nearest_server(instance), 1, _near(instance))
+    done, length = 0, 200_000
+    search.begin_round(length, mode)
+    while done < length:
+        done += search.run_batch(length - done, done / length)
+    assert search.best == pytest.approx(evaluate(instance, search.best_home).objective)
+
+
+def test_capacity_is_scarce_in_the_paper_only_where_spools_are_large():
+    scarce = {}
+    for spool in (2, 6):
+        instance = FAMILIES["paper-spooler"].cells({"spool_per_member": spool})[0].build(0)
+        home = solve(instance, seed=0, time_limit=600.0, moves=200_000).home
+        scarce[spool] = capacity_is_scarce(instance, home, 0)
+    assert scarce == {2: False, 6: True}
+    few_clients = FAMILIES["small"].cells({"regime": "overloaded", "clients": 30})[0].build(0)
+    assert not capacity_is_scarce(few_clients, nearest_server(few_clients), 0)
+
+
+def test_rounds_for_scarce_capacity_follow_the_first_rounds_where_it_is_scarce_and_nowhere_else(monkeypatch):
+    begun = []
+    monkeypatch.setattr(_Search, "begin_round", lambda search, length, mode: begun.append(mode))
+    monkeypatch.setattr(_Search, "run_batch", lambda search, most, progress: most)
+    for scarce in (False, True):
+        monkeypatch.setattr(anneal, "capacity_is_scarce", lambda *_, scarce=scarce: scarce)
+        begun.clear()
+        solve(random_instance(0), seed=0, time_limit=600.0, moves=12_000_000)
+        assert begun[:3] == list(ROUNDS)
+        later = itertools.cycle(ROUNDS) if not scarce else scarce_rounds()
+        assert begun[3:] == list(itertools.islice(later, len(begun) - 3))
+        assert len(begun) > 6

@@ -8,6 +8,10 @@ from relocbench.instances.nearest_server import nearest_server
 from tests.samples import random_instance
 
 
+def _new_prices(instance, sacrificed=()):
+    return Prices(instance, 1.0, 0.2, np.isin(np.arange(instance.n_servers), sacrificed))
+
+
 def _prices(state):
     server = state.arrays.server
     return server["storage_price"].copy(), server["compute_price"].copy()
@@ -24,7 +28,7 @@ def test_prices_rise_where_a_server_is_overloaded_and_fall_to_a_lower_limit_else
         compute_capacity=np.full(instance.n_servers, used[1] * 2),
     )
     state = State(tight, state.home)
-    prices = Prices(tight, typical=1.0)
+    prices = _new_prices(tight)
     prices.impose(state, 0.0)
     storage, compute = _prices(state)
     prices.impose(state, 0.01)
@@ -39,7 +43,7 @@ def test_prices_rise_where_a_server_is_overloaded_and_fall_to_a_lower_limit_else
 def test_the_extra_capacity_shrinks_to_nothing():
     instance = random_instance(3)
     state = State(instance, np.zeros(instance.n_clients, np.int32))
-    prices = Prices(instance, typical=1.0)
+    prices = _new_prices(instance)
     prices.impose(state, 0.0)
     assert (state.arrays.server["storage_capacity"] > instance.storage_capacity).all()
     prices.impose(state, 1.0)
@@ -49,17 +53,28 @@ def test_the_extra_capacity_shrinks_to_nothing():
 def test_a_server_without_capacity_has_a_price_too():
     instance = dataclasses.replace(random_instance(3), storage_capacity=np.zeros(random_instance(3).n_servers))
     state = State(instance, np.zeros(instance.n_clients, np.int32))
-    prices = Prices(instance, typical=1.0)
+    prices = _new_prices(instance)
     prices.impose(state, 0.5)
     assert np.isfinite(_prices(state)).all()
 
 
 def test_given_prices_are_the_first_prices_unless_they_are_too_low_to_rise():
     instance = random_instance(0)
-    usual = Prices(instance, 1.0)
+    usual = _new_prices(instance)
     storage = np.linspace(0.0, 3.0, instance.n_servers)
-    given = Prices(instance, 1.0, (storage, storage))
+    given = Prices(instance, 1.0, 0.2, np.zeros(instance.n_servers, np.bool_), (storage, storage))
     found = State(instance, nearest_server(instance))
     given.impose(found, 0.0)
     np.testing.assert_array_equal(found.arrays.server["storage_price"][1:], storage[1:])
     assert 0 < found.arrays.server["storage_price"][0] < 0.01 * usual._storage[0]
+
+
+def test_a_sacrificed_server_keeps_its_capacity_and_has_no_price():
+    instance = random_instance(3)
+    state = State(instance, np.zeros(instance.n_clients, np.int32))
+    _new_prices(instance, sacrificed=[0]).impose(state, 0.1)
+    for price in _prices(state):
+        assert price[0] == 0
+        assert (price[1:] > 0).all()
+    assert state.arrays.server["storage_capacity"][0] == instance.storage_capacity[0]
+    assert (state.arrays.server["storage_capacity"][1:] > instance.storage_capacity[1:]).all()

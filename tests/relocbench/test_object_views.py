@@ -14,6 +14,7 @@ from relocbench.reports.gate.measurement import FailedRun
 from relocbench.reports.gate.verdict import Subject
 from relocbench.reports.study.study import Study
 from relocbench.runs.selectors import as_selector
+from relocbench.runs.timeline.policies import as_policy
 from tests.reports.study.samples import measurement
 from tests.samples import worked_example
 
@@ -25,6 +26,7 @@ PROVED = relocbench.Verdict(True, objective=Fraction(5), bound=Fraction(4), step
 SUBJECT = Subject("mine.py:<f>", "reloc", 1, 5)
 FINDING = Finding("mine.py:<f>", "all", "all", 1, 0.12, None, True)
 FAILED = FailedRun("mine.py:<f>", "tiny-loose-plain-0", 0, "error", "<b>no homes</b>")
+TIMELINE = relocbench.Timeline.static(INSTANCE, n_epochs=2)
 VIEWS = {
     "Instance": (INSTANCE, "<Instance <b>mine</b>: 4 clients, 2 servers, 2 topics>"),
     "Solution": (SOLUTION, "<Solution 4 homes: time_limit, bound 3.5>"),
@@ -52,6 +54,17 @@ VIEWS = {
         "<GateVerdict FAILED: mine.py:<f>, worse in 1 test, 1 failed run>",
     ),
     "Library": (relocbench.Library(), None),
+    "Timeline": (TIMELINE, "<Timeline <b>mine</b>: 2 epochs, 2 servers>"),
+    "ScheduleCost": (
+        relocbench.ScheduleCost(seconds=60.0, delay_cost=7.5, handovers=2, handover_cost=100.0),
+        "<ScheduleCost 107.5 over 60 s: delay 7.5 + handover 100 + spool 0>",
+    ),
+    "Replay": (
+        relocbench.Replay(
+            TIMELINE, as_policy("never"), as_selector("nearest"), 0, relocbench.ScheduleCost(delay_cost=3.0), 1, 0.1
+        ),
+        "<Replay never nearest on <b>mine</b>: cost 3, 0 handovers, Y 0 ms>",
+    ),
 }
 
 
@@ -89,7 +102,7 @@ def test_an_object_is_a_card_in_a_notebook_that_loads_nothing_and_escapes_every_
 
 def test_every_public_class_with_content_has_both_views():
     public = {name for name in relocbench.__all__ if isinstance(getattr(relocbench, name), type)}
-    expected = {name for name in public if not name.endswith("Error")} - {"Rule"}
+    expected = {name for name in public if not name.endswith("Error")} - {"Rule", "Prices"}
     assert {name for name in expected if hasattr(getattr(relocbench, name), "_repr_html_")} == expected
     assert {name.split()[0] for name in VIEWS} == expected
 

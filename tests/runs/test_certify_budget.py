@@ -157,9 +157,9 @@ def test_long_rounds_start_with_the_multipliers_of_the_capacities_as_prices(monk
     anneal, prices, stopped = certify_module.anneal_among, [], []
 
     def anneal_among(instance, likely, start, **settings):
-        if settings.get("first_prices") is not None:
+        if settings["mode"].first_prices is not None:
             assert likely is None
-            prices.append(settings["first_prices"])
+            prices.append(settings["mode"].first_prices)
         return anneal(instance, likely, start, **settings)
 
     def stop(seconds, incumbent, bound):

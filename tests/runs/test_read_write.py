@@ -35,7 +35,9 @@ def test_a_certificate_is_written_by_itself_or_with_its_result(tmp_path):
 
 
 def test_anything_else_is_refused(tmp_path):
-    with pytest.raises(InputError, match=r"value: expected an instance, a result or a certificate, got \[0, 1\]"):
+    with pytest.raises(
+        InputError, match=r"value: expected an instance, a timeline, a result or a certificate, got \[0, 1\]"
+    ):
         write([0, 1], tmp_path / "homes.json")
 
 

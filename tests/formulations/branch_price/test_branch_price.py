@@ -1,3 +1,5 @@
+import dataclasses
+
 import numpy as np
 import pytest
 
@@ -82,6 +84,25 @@ def test_bound_and_incumbent_never_get_worse():
     assert (np.diff(incumbents) <= 0).all()
     assert bounds.tolist() == sorted(bounds)
     assert len(trace) > 3
+
+
+def test_a_search_that_ends_too_early_is_repeated_while_there_is_time(monkeypatch):
+    """At a start the speed may be measured far too low, because the process had to wait."""
+    params = dataclasses.replace(branch_price.PARAMS, nodes_per_second=1e-3, measured_nodes=10, spare_nodes=20)
+    monkeypatch.setattr(branch_price, "PARAMS", params)
+    result = solve(small("overloaded", 15, 0), "branch-price", time_limit=60)
+    assert result.solution.status == "optimal"
+
+
+def test_the_master_problem_starts_with_local_optima(monkeypatch):
+    instance = small("overloaded", 15, 0)
+    begun = []
+    monkeypatch.setattr(branch_price._Search, "_explore", lambda self, node: begun.append(self) or ())
+    branch_price.solve(instance, seed=0, time_limit=60)
+    columns, _ = begun[0].master.size
+    monkeypatch.setattr(branch_price, "PARAMS", dataclasses.replace(branch_price.PARAMS, local_optima=0))
+    branch_price.solve(instance, seed=0, time_limit=60)
+    assert columns > begun[1].master.size[0] + 2 * instance.n_servers
 
 
 def test_the_log_is_printed_only_if_requested(capfd):

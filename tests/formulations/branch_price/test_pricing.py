@@ -5,7 +5,8 @@ import itertools
 import numpy as np
 import pytest
 
-from relocbench.formulations.branch_price.pricing import PricingProblem, price_columns, theta_of
+from relocbench.formulations.branch_price.pricing import price_columns
+from relocbench.formulations.branch_price.pricing_problem import PricingProblem, theta_of
 
 
 def random_problem(seed):
@@ -97,3 +98,55 @@ def test_a_search_that_is_cut_short_still_bounds_every_set(seed):
     for nodes in (1, 3, 10):
         found = price_columns(problem, required, forbidden, limit=np.inf, most=4, most_nodes=nodes)
         assert found.least <= all_values(problem, required, forbidden)[0] + 1e-9
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_the_least_value_is_found_if_few_topics_fit_and_some_need_no_storage(seed):
+    """Many topics, each client in up to three, storage for about two of them, and topics without a spool."""
+    rng = np.random.default_rng(seed)
+    clients, topics = 9, 7
+    member = [sorted(rng.permutation(topics)[: rng.integers(0, 4)].tolist()) for _ in range(clients)]
+    spool = rng.integers(0, 4, topics).astype(float)
+    problem = random_problem(4 * seed + 1)._replace(
+        fixed=rng.normal(size=clients),
+        local=-2 * rng.random(clients),
+        start=np.arange(clients + 1) * (clients - 1),
+        neighbour=np.array([r for m in range(clients) for r in range(clients) if r != m], np.int64),
+        demand=np.array([spool[topic].sum() for topic in member]),
+        topic_start=np.cumsum([0, *map(len, member)]).astype(np.int64),
+        topic=np.array([n for some in member for n in some], np.int64),
+        spool=spool,
+        storage_capacity=float(rng.integers(1, 7)),
+        compute_capacity=float(rng.integers(1, 12)),
+    )
+    pairs = rng.normal(size=(2, clients, clients))
+    off_diagonal = ~np.eye(clients, dtype=bool)
+    pair_fixed, pair_local = ((each + each.T)[off_diagonal] for each in pairs)
+    problem = problem._replace(pair_fixed=pair_fixed, pair_local=pair_local)
+    required, forbidden = random_fixed_clients(seed, clients)
+    found = price_columns(problem, required, forbidden, limit=np.inf, most=3, most_nodes=10**6)
+    assert found.values == pytest.approx(all_values(problem, required, forbidden)[:3], abs=1e-9)
+
+
+def test_topics_are_decided_first():
+    """Five topics fit of twenty with two publishers each. The best set has the ten clients of five topics."""
+    topics, clients = 20, 40
+    gain = np.random.default_rng(0).uniform(50, 60, clients)
+    problem = random_problem(0)._replace(
+        fixed=np.full(clients, 1000.0),
+        local=-1000 - gain,
+        start=np.zeros(clients + 1, np.int64),
+        neighbour=np.zeros(0, np.int64),
+        pair_fixed=np.zeros(0),
+        pair_local=np.zeros(0),
+        demand=np.ones(clients),
+        topic_start=np.arange(clients + 1),
+        topic=np.arange(clients) % topics,
+        spool=np.ones(topics),
+        storage_capacity=5.0,
+        compute_capacity=float(clients),
+    )
+    none = np.zeros(clients, np.bool_)
+    found = price_columns(problem, none, none, limit=np.inf, most=1, most_nodes=200_000)
+    assert found.complete
+    assert found.least == pytest.approx(-np.sort(gain[:topics] + gain[topics:])[-5:].sum())

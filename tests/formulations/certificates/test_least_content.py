@@ -148,3 +148,27 @@ def test_loads_that_are_rounded_never_hide_a_content(monkeypatch):
     for seed in range(150):
         server = random_server(np.random.default_rng(seed))
         assert content_below(*server, math.floor(least_value(*server)) + 1, Budget()) is not None
+
+
+class CountingBudget(Budget):
+    """A budget of a few blocks of states."""
+
+    blocks = 0
+
+    def check_time(self):
+        self.blocks += 1
+        assert self.blocks < 100
+
+
+def test_topics_are_decided_first():
+    """Five topics fit of twenty with two publishers each. The best content has the ten clients of five topics."""
+    clients, topics = 40, 20
+    rng = np.random.default_rng(0)
+    none = np.zeros(0, np.int64)
+    loads = ServerLoads(5, clients, integer_array([1] * topics), np.arange(clients), np.arange(clients) % topics)
+    gain = rng.integers(50, 60, clients)
+    values = ContentValues(np.full(clients, 1000), -1000 - gain, none, none, none, none)
+    best = np.sort(gain[:topics] + gain[topics:])[-5:].sum()
+    every = np.ones(clients, bool)
+    assert content_below(loads, values, ~every, every, -best, CountingBudget()) is None
+    assert len(content_below(loads, values, ~every, every, 1 - best, CountingBudget())) == 10

@@ -1,0 +1,1 @@
+"""Policies for timelines: when homes are computed again, how, and what that costs."""
