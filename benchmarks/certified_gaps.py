@@ -1,8 +1,9 @@
-"""Measure certified gaps at the paper's size, and the time to verify a certificate.
+"""Measure certified gaps, how often an optimum is proved, the size of the proof and the time to verify it.
 
-python benchmarks/certified_gaps.py [SECONDS [SEEDS [DIRECTORY]]]
+python benchmarks/certified_gaps.py [STUDY [SECONDS [SEEDS [DIRECTORY]]]]
 
-The default is 60 seconds and 10 seeds. The certificates are kept if a directory is given.
+STUDY is sigma or spool (the studies of the paper), small (scarce and overloaded instances of up to 60 clients), or all,
+the default. The other defaults are 60 seconds and 4 seeds. The certificates are kept if a directory is given.
 """
 
 import statistics
@@ -13,52 +14,74 @@ from pathlib import Path
 
 from relocbench.formulations.certificates.certificate import write_certificate
 from relocbench.formulations.certificates.verification import verify
-from relocbench.instances.generators.families import FAMILIES, SIGMAS
+from relocbench.instances.generators.families import FAMILIES, SIGMAS, Cell
+from relocbench.instances.instance import Instance
 from relocbench.runs.certify import certify
 from relocbench.runs.solve import warm_up
 
-# The cells of the two studies of the paper: the family, the parameter, its symbol, and its values.
-STUDIES = (("paper", "sigma", "σ", SIGMAS), ("paper-spooler", "spool_per_member", "p", (1, 2, 3, 4, 5, 6)))
+SPOOLS = (1, 2, 3, 4, 5, 6)
+SMALL = ((26, 6), (30, 6), (39, 9), (50, 9), (60, 6))
 
 
-def main(seconds: float, seeds: int, directory: Path) -> None:
+def cells(study: str) -> dict[str, Cell]:
+    """Return the cells of a study by their names in the table."""
+    if study == "sigma":
+        return {f"σ = {sigma:g}": FAMILIES["paper"].cells({"sigma": sigma})[0] for sigma in SIGMAS}
+    if study == "spool":
+        return {f"p = {p}": FAMILIES["paper-spooler"].cells({"spool_per_member": p})[0] for p in SPOOLS}
+    return {
+        f"{regime}, M = {clients}, L = {servers}": FAMILIES["small"].cells(
+            {"regime": regime, "clients": clients, "servers": servers}
+        )[0]
+        for regime in ("scarce", "overloaded")
+        for clients, servers in SMALL
+    }
+
+
+def measure(instance: Instance, seconds: float, path: Path) -> tuple[float, bool, float, float, float]:
+    """Certify an instance; return the gap in percent, whether it is optimal, seconds, kB and seconds to verify."""
+    begin = time.perf_counter()
+    found = certify(instance, seed=0, time_limit=seconds)
+    took = time.perf_counter() - begin
+    write_certificate(found.certificate, path)
+    begin = time.process_time()
+    verdict = verify(instance, path, time_limit=float("inf"))
+    check = time.process_time() - begin
+    if verdict.gap is None:
+        raise ArithmeticError(f"{path}: {verdict.reason}")
+    return 100 * float(verdict.gap), verdict.status == "optimal", took, path.stat().st_size / 1000, check
+
+
+def main(study: str, seconds: float, seeds: int, directory: Path) -> None:
     directory.mkdir(parents=True, exist_ok=True)
     warm_up("bound")
-    for name, parameter, symbol, values in STUDIES:
-        print(f"| {symbol} | mean gap | worst gap | optimal | regions | proof, kB | check, s |")
-        print("|---|---|---|---|---|---|---|", flush=True)
-        every = []
-        for value in values:
-            gaps, optimal, regions, sizes, checks = [], 0, [], [], []
-            for seed in range(seeds):
-                instance = FAMILIES[name].cells({parameter: value})[0].build(seed)
-                found = certify(instance, seed=0, time_limit=seconds)
-                path = directory / f"{instance.name}.json"
-                write_certificate(found.certificate, path)
-                begin = time.process_time()
-                verdict = verify(instance, path)
-                checks.append(time.process_time() - begin)
-                if verdict.gap is None:
-                    raise ArithmeticError(f"{path}: {verdict.reason}")
-                gaps.append(100 * float(verdict.gap))
-                optimal += verdict.status == "optimal"
-                regions.append(found.solution.facts["nodes"])
-                sizes.append(path.stat().st_size / 1000)
-                print(f"{instance.name}: {gaps[-1]:.4f} % in {found.solution.trace[-1][0]:.1f} s", file=sys.stderr)
-            every += gaps
-            print(
-                f"| {value:g} | {statistics.mean(gaps):.3f} % | {max(gaps):.3f} % | {optimal} of {seeds} "
-                f"| {statistics.mean(regions):.0f} | {statistics.mean(sizes):.0f} | {statistics.mean(checks):.2f} |",
-                flush=True,
-            )
-        print(f"| all | {statistics.mean(every):.3f} % | {max(every):.3f} % | | | | |")
+    print("| instances | mean gap | worst gap | optimal | seconds | proof, kB | check, s |")
+    print("|---|---:|---:|---:|---:|---:|---:|", flush=True)
+    every = []
+    for name, cell in cells(study).items():
+        rows = []
+        for seed in range(seeds):
+            instance = cell.build(seed)
+            rows.append(measure(instance, seconds, directory / f"{instance.name}.json"))
+            print(f"{instance.name}: {rows[-1][0]:.4f} % in {rows[-1][2]:.1f} s", file=sys.stderr)
+        gaps, optimal, took, size, check = zip(*rows, strict=True)
+        every += gaps
+        print(
+            f"| {name} | {statistics.mean(gaps):.3f} % | {max(gaps):.3f} % | {sum(optimal)} of {seeds} "
+            f"| {statistics.mean(took):.0f} | {statistics.mean(size):.0f} | {statistics.mean(check):.2f} |",
+            flush=True,
+        )
+    print(f"| all | {statistics.mean(every):.3f} % | {max(every):.3f} % | | | | |")
 
 
 if __name__ == "__main__":
     given = sys.argv[1:]
+    studies = ["sigma", "spool", "small"] if not given or given[0] == "all" else given[:1]
     with tempfile.TemporaryDirectory() as scratch:
-        main(
-            float(given[0]) if given else 60.0,
-            int(given[1]) if len(given) > 1 else 10,
-            Path(given[2] if len(given) > 2 else scratch),
-        )
+        for each in studies:
+            main(
+                each,
+                float(given[1]) if len(given) > 1 else 60.0,
+                int(given[2]) if len(given) > 2 else 4,
+                Path(given[3] if len(given) > 3 else scratch),
+            )

@@ -483,6 +483,8 @@ class _Run:
             for margin in params.claim_margins:
                 claim = math.floor(min(prices.value, self._tree.cutoff) * (1 - margin) * 2**params.claim_bits)
                 yield replace(about, claim=claim, proof=(priced,)), self._verify_time
+                if not budget.allows(0.0):
+                    break  # the verifier has used the time
         contents = self._content_tree
         if contents is not None and self._of_contents(contents) > bound:
             for margin in params.claim_margins:

@@ -68,7 +68,7 @@ class ContentsParams:
     quick_nodes: int = 1000
     more_nodes: float = 1.5
     missed: float = 0.005
-    tolerance: float = 1e-5
+    tolerance: float = 1e-4
     margin: float = 0.2
     coarser: float = 2.0
     most_contents: int = 80
