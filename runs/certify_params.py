@@ -175,7 +175,7 @@ class HomePricesPhaseParams:
     least_gap: float = 0.006
     prove_share: float = 0.1
     verify_share: float = 0.4
-    nodes_per_second: float = 6_000.0
+    nodes_per_second: float = 8_000.0
     most_nodes: int = 300_000
     progress: float = 1e-3
     patience: int = 12

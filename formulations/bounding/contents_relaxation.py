@@ -57,6 +57,8 @@ class ContentsParams:
         From this number of contents of a server on, those that were not used for a while are forgotten.
     patience
         The number of searches after which a content that was not used is forgotten.
+    delegated_weight
+        The share of the delegation cost of a client that counts for the size of the steps.
     first_price
         The first price of compute, as a share of the price at which everything is delegated.
     """
@@ -73,6 +75,7 @@ class ContentsParams:
     coarser: float = 2.0
     most_contents: int = 80
     patience: int = 40
+    delegated_weight: float = 0.15
     first_price: float = 0.1
 
 
@@ -207,8 +210,9 @@ class ContentsRelaxation:
             contents.add(members, theta)
             contents.add(np.zeros(clients), 1.0)
             self._combined[l] = contents.shares[0]
-        # Where much is delegated, the prices are larger, and so are the steps towards them.
-        self._weight = PRIMAL_WEIGHT * (graph.typical_cost + delegated / max(clients, 1))
+        # Where much is delegated, the prices are larger, and so are the steps towards them. Too large steps give prices
+        # that need many nodes to prove.
+        self._weight = PRIMAL_WEIGHT * (graph.typical_cost + params.delegated_weight * delegated / max(clients, 1))
 
     def _theta(self, members: FloatArray, l: int) -> float:
         """Return ``θ`` of a content of a server."""
