@@ -4,6 +4,7 @@ import dataclasses
 import functools
 import hashlib
 import importlib
+import importlib.machinery
 import importlib.util
 import inspect
 import operator
@@ -11,6 +12,7 @@ import sys
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from types import CodeType
 from typing import Any, Literal, Union, cast, get_args, get_origin
 
 import numpy as np
@@ -350,10 +352,19 @@ def _load(where: str, modification_time: int) -> Callable[..., Any]:
     return function  # type: ignore[no-any-return]
 
 
+class _UncachedLoader(importlib.machinery.SourceFileLoader):
+    """Compiles a file each time. Python's cache takes a file for unchanged if its size and the second are the same."""
+
+    def get_code(self, fullname: str) -> CodeType:
+        path = self.get_filename(fullname)
+        code: CodeType = self.source_to_code(self.get_data(path), path)
+        return code
+
+
 def _import_file(path: Path) -> Any:
     # The hash of the path keeps apart two files of the same name in different folders.
     name = f"{path.stem}_{hashlib.sha256(str(path).encode()).hexdigest()[:8]}"
-    spec = importlib.util.spec_from_file_location(name, path)
+    spec = importlib.util.spec_from_file_location(name, path, loader=_UncachedLoader(name, str(path)))
     if spec is None or spec.loader is None:
         raise ImportError(f"{path.name} is not a Python file")
     if str(path.parent) not in sys.path:

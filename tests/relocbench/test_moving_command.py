@@ -67,7 +67,7 @@ def test_import_makes_a_timeline_of_a_trace(run, tmp_path):
     assert err.startswith(f"relocbench: {tmp_path / 'trace.csv'}: line 3: minute: expected at least 1.0, the minute of")
 
 
-def test_run_prints_what_python_computes_and_does_not_repeat_it(run, timeline, tmp_path):
+def test_run_prints_what_python_computes_and_does_not_repeat_it(run, timeline, tmp_path, monkeypatch):
     command = (
         *("moving", "run", timeline, "--policy", "never,every[k=2]", "--method", "nearest,otos"),
         *("--out", tmp_path / "replays"),
@@ -84,6 +84,7 @@ def test_run_prints_what_python_computes_and_does_not_repeat_it(run, timeline, t
     assert len(list((tmp_path / "replays").iterdir())) == 4
     again = json.loads(run(*command, "--json")[1])
     assert again == found
+    monkeypatch.setenv("COLUMNS", "200")  # a narrow table breaks names
     _, table, _ = run(*command)
     assert "every[k=2]" in table
     assert f"4 results in {tmp_path / 'replays'}" in table

@@ -164,7 +164,8 @@ def tampered(problem: IntegerProblem, proof: Certificate, least: Fraction, rng: 
         more = int(rng.choice([1, 1 << 8, 1 << 16, 1 << 22, 1 << 39]))
         if kind == "one":
             by = int(rng.choice([-1, 1])) * (1 << int(rng.integers(0, 24)))
-            flat[where] = int(rng.choice(EXTREMES)) if rng.random() < 0.4 else flat[where] + by
+            near = min(max(int(flat[where]) + by, -(1 << 63)), (1 << 63) - 1)
+            flat[where] = int(rng.choice(EXTREMES)) if rng.random() < 0.4 else near
         elif kind == "raise":  # claim more than the optimum, and raise the limits to match it
             numbers["least"] += more
             claim = max(claim, optimum + 1)
@@ -230,7 +231,7 @@ def test_both_verifiers_agree_on_changed_prices(tmp_path):
         # The first verifier rounds, and relaxes θ to ranges and compute loads to fractions of clients.
         assert not first.proved or reason == ""
         if not first.proved and reason == "":
-            assert re.search("one may be less|2\\^40|no step is left|does not prove", first.reason), first.reason
+            assert re.search("one may be less|2\\^40|is not proved", first.reason), first.reason
         agreed[first.proved] += first.proved == (reason == "")
     assert min(agreed) > 10
 
