@@ -582,8 +582,7 @@ class _Run:
             return  # the root phase has used the time
         if self._lacks_capacity(root):
             self._price_homes()
-        scarce = incumbent.overloaded or bool(root.dual.alpha.any() or root.dual.beta.any())
-        priced = scarce and _contents_are_priced(self._instance)
+        priced = self._is_scarce(root) and _contents_are_priced(self._instance)
         while self._has_time() and tree.step():
             self._record(tree.bound)
             if priced and tree.explored >= PARAMS.contents.first_nodes:
@@ -623,8 +622,12 @@ class _Run:
     def _lacks_capacity(self, root: RootRelaxation) -> bool:
         """Return whether capacities are the likely reason for the gap of the root relaxation."""
         cost = self._incumbent.cost
-        charged = self._incumbent.overloaded or bool(root.dual.alpha.any() or root.dual.beta.any())
-        return self._can_price_homes and charged and cost - root.bound.value > PARAMS.home_prices.least_gap * cost
+        open_gap = cost - root.bound.value > PARAMS.home_prices.least_gap * cost
+        return self._can_price_homes and self._is_scarce(root) and open_gap
+
+    def _is_scarce(self, root: RootRelaxation) -> bool:
+        """Return whether capacity is scarce: a server is overloaded, or a capacity has a price in the relaxation."""
+        return self._incumbent.overloaded or bool(root.dual.alpha.any() or root.dual.beta.any())
 
     def _price_homes(self) -> None:
         """Raise the bound with contents of servers, as long as it makes progress."""

@@ -2,9 +2,11 @@
 
 import dataclasses
 import itertools
+import json
 import math
 from collections.abc import Iterator
 from fractions import Fraction
+from pathlib import Path
 
 import numpy as np
 
@@ -22,9 +24,20 @@ from relocbench.formulations.certificates.integer_problem import IntegerProblem,
 from relocbench.formulations.certificates.region import Region, root_region, split_region, theta_range
 from relocbench.instances.evaluation import evaluate
 from relocbench.instances.evaluation_exact import evaluate_exact
+from relocbench.instances.files.instance_json import to_json
 from relocbench.instances.instance import Instance
+from tests.formulations.certificates import second_verifier
 from tests.formulations.certificates.best_duals import BestDual
 from tests.samples import KINDS, enumerable_instance
+
+
+def refused_by_the_second(instance: Instance, path: Path) -> str:
+    """Why the second verifier refuses a certificate; empty if it accepts it."""
+    try:
+        second_verifier.verify(json.loads(to_json(instance)), second_verifier.read(path))
+    except second_verifier.Rejected as refused:
+        return str(refused)
+    return ""
 
 
 def instances_of_every_kind(each: int, part: int = 0, parts: int = 1) -> Iterator[tuple[int, Instance]]:
