@@ -91,16 +91,17 @@ def function_code(function: Callable[..., Any], name: str) -> str:
         the same version, unless a value that it uses has changed.
     """
     digest = hashlib.sha256()
-    for part in _parts(function, set()):
+    for part in _parts(function, {}):
         digest.update(len(part).to_bytes(8, "little") + part)
     return f"{BY_VALUE}: {name} ({digest.hexdigest()[:16]})"
 
 
-def _parts(value: Any, seen: set[int]) -> Iterator[bytes]:
+def _parts(value: Any, seen: dict[int, Any]) -> Iterator[bytes]:
     """Yield what determines a value: for a function its instructions, and the same for everything that it uses.
 
     Nothing may depend on the process: neither the order of sets, nor addresses, nor files and lines, which differ when
-    a cell is executed again.
+    a cell is executed again. ``seen`` holds the values themselves: the address of one that has been freed may belong to
+    another value, which would then count as seen.
     """
     if value is None or isinstance(value, str | bytes | int | float | complex):
         yield repr(value).encode()
@@ -108,7 +109,7 @@ def _parts(value: Any, seen: set[int]) -> Iterator[bytes]:
     if id(value) in seen:
         yield b"again"
         return
-    seen.add(id(value))
+    seen[id(value)] = value
     yield type(value).__qualname__.encode()
     if isinstance(value, types.FunctionType):
         yield from _parts([value.__code__, value.__defaults__, value.__kwdefaults__], seen)
@@ -130,7 +131,7 @@ def _parts(value: Any, seen: set[int]) -> Iterator[bytes]:
         for item in value:
             yield from _parts(item, seen)
     elif isinstance(value, set | frozenset):
-        yield from sorted(b"|".join(_parts(item, set(seen))) for item in value)
+        yield from sorted(b"|".join(_parts(item, dict(seen))) for item in value)
     elif isinstance(value, Mapping):
         for name, item in value.items():
             yield from _parts(name, seen)
