@@ -115,18 +115,26 @@ def test(*arguments: str) -> int:
     int
         0 if every check passed, else 1.
     """
-    # One core compiles the kernels while the other checks types; else both pytest processes would compile them all.
-    # If this fails, the tests fail too, with a better message.
-    compiling = subprocess.Popen(
-        [str(PYTHON), "-m", "tests.compile_kernels"], cwd=ROOT, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
-    )
+    # Kernels are compiled beside lint and types; else all pytest processes would compile them. One process begins with
+    # the first method, the other with the last one. If this fails, the tests fail too, with a better message.
+    compiling = [
+        subprocess.Popen(
+            [str(PYTHON), "-m", "tests.compile_kernels", *order],
+            cwd=ROOT,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        )
+        for order in ([], ["reversed"])
+    ]
     checks = [
         run(PYTHON, "-m", "ruff", "check", "."),
         run(PYTHON, "-m", "ruff", "format", "--check", "."),
         run(PYTHON, "-m", "mypy"),
     ]
-    compiling.wait()
-    checks.append(run(PYTHON, "-m", "pytest", "-n", "2", *arguments))
+    for process in compiling:
+        process.wait()
+    # One process more than the cores of a small machine: many tests wait for a limit, a page or a process.
+    checks.append(run(PYTHON, "-m", "pytest", "-n", "3", *arguments))
     return 1 if any(checks) else 0
 
 

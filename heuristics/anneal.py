@@ -6,14 +6,16 @@ paper's instances this was better than one slow cooling of the same length.
 
 Where capacity is scarce, most proposals open a topic on a full server, and the changes of the objective are many times
 larger than the differences between delays. Temperatures relative to these changes are too high. After the first rounds
-such an instance gets rounds of its own: slower, with temperatures relative to delays, and with proposals that replace a
-topic on a server by another one.
+such an instance gets rounds of its own, with temperatures relative to delays and with proposals that replace a topic on
+a server by another one. These rounds form *chains*: a cooling from a high temperature, then short warm rounds on all
+servers, then shorter ones on a few neighbouring servers each, always from the best homes of the chain. What chains find
+differs by several percent, so a run has several of them. benchmarks/README.md compares this with fewer, longer rounds.
 """
 
 import itertools
 import math
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -22,10 +24,11 @@ import numpy.typing as npt
 from relocbench.heuristics.anneal_kernel import Journal, Neighbourhood, anneal_batch, nearest_servers, sample_changes
 from relocbench.heuristics.anneal_prices import FirstPrices, Prices
 from relocbench.instances.errors import InputError
+from relocbench.instances.evaluation import evaluate
 from relocbench.instances.incremental_state import State
 from relocbench.instances.instance import Instance
 from relocbench.instances.kernels.ragged import IntArray
-from relocbench.instances.kernels.random_numbers import random_words
+from relocbench.instances.kernels.random_numbers import below, random_words, uniform
 from relocbench.instances.nearest_server import nearest_server
 from relocbench.instances.solution import Progress, Solution, report
 from relocbench.instances.timeline.relocation_state import RelocatingState, Relocation
@@ -53,6 +56,9 @@ class Round:
         The initial prices, if they are known.
     final_heat
         The temperature at the end, as a share of the typical change; None for the usual one.
+    region
+        The number of neighbouring servers among which clients move in this round, which are drawn at its start. All
+        other clients stay. With 0 clients move among all servers.
     """
 
     heat: float
@@ -62,6 +68,27 @@ class Round:
     effort: float = 1.0
     first_prices: FirstPrices | None = None
     final_heat: float | None = None
+    region: int = 0
+
+
+@dataclass(frozen=True, eq=False)
+class Task:
+    """One round, and the homes from which it starts.
+
+    Attributes
+    ----------
+    mode
+        How the round runs.
+    start
+        The homes from which it starts; None for the best homes so far.
+    """
+
+    mode: Round
+    start: IntArray | None = None
+
+
+# The rounds of a search. The best homes that a round found, those of its start included, are sent before the next one.
+Tasks = Generator[Task, IntArray, None]
 
 
 @dataclass(frozen=True)
@@ -124,6 +151,9 @@ class AnnealParams:
         Of every 1024 proposals of such a round, how many are refits.
     sacrificed
         A server that processes less than this share of its publications locally counts as sacrificed.
+    region_blur
+        The servers of a region are those with the least delay from the first one after a random delay is added, whose
+        mean is this share of the median delay between servers.
     """
 
     final_heat: float = 0.005
@@ -143,6 +173,7 @@ class AnnealParams:
     scarce_final_heat: float = 0.06
     refits: int = 20
     sacrificed: float = 0.75
+    region_blur: float = 0.3
 
 
 PARAMS = AnnealParams()
@@ -153,21 +184,27 @@ ROUND_PER_CLIENT = PARAMS.round_per_client
 # full, warm rounds improve the assignment locally, and hot rounds escape from a local optimum, which small overloaded
 # instances need.
 ROUNDS = (Round(0.2, priced=True), Round(0.2, priced=False), Round(1.0, priced=False))
-# Where capacity is scarce, these rounds follow instead. They are twice as long each time they are repeated. A slow
-# cooling decides which topics are where and which server is sacrificed; three shorter rounds improve this. A cooling
-# without prices is better where a server is sacrificed, one with prices where all servers can be just full.
-_IMPROVING = (
-    Round(0.6, priced=True, extra_capacity=0.05, scarce=True, effort=1.5),
-    Round(1.2, priced=False, scarce=True, effort=1.5),
-    Round(0.6, priced=True, extra_capacity=0.1, scarce=True, effort=1.5),
+# Where capacity is scarce, chains follow instead. A chain begins with one of these coolings in turn. A cooling without
+# prices is better where a server is sacrificed, one with prices where all servers can be just full.
+SCARCE_COOLINGS = (
+    Round(3.5, priced=True, scarce=True, effort=0.6),
+    Round(3.5, priced=False, scarce=True, effort=2.0),
 )
-SCARCE_ROUNDS = (
-    Round(3.5, priced=False, scarce=True, effort=5.0),
-    *_IMPROVING,
-    Round(3.5, priced=True, scarce=True, effort=2.5),
-    *_IMPROVING,
+# After its cooling a chain has rounds of the first kind on all servers until several in sequence do not find better
+# homes, and then rounds on regions. The homes that a chain reaches depend on the cooling more than on these rounds.
+WARM_ROUNDS = (
+    Round(1.2, priced=True, extra_capacity=0.1, scarce=True, effort=0.3),
+    Round(1.2, priced=True, extra_capacity=0.2, scarce=True, effort=0.3),
 )
+WARM_PATIENCE = 4
+# The effort of a round on a region is for a region of all servers; it is shorter as far as the region is smaller.
+REGION_ROUNDS = (Round(1.2, priced=True, extra_capacity=0.1, scarce=True, effort=0.1, region=6),)
+REGION_PATIENCE = 32
+# After this many chains the best homes of all are improved by longer rounds, and longer chains follow.
+CHAINS = 8
 MOST_DOUBLINGS = 10
+# Costs that differ by less than this share are equal up to rounding.
+SAME_COST = 1e-9
 
 
 def solve(
@@ -236,12 +273,12 @@ def relocate(
     begin = time.perf_counter()
     search = _Search(instance, start, seed, _near(instance), relocation=relocation)
     # The moves of whole topics in rounds for scarce capacity do not know relocation.
-    return _in_rounds(search, itertools.cycle(ROUNDS), begin, time_limit, moves, None)
+    return _in_rounds(search, _repeated(ROUNDS), begin, time_limit, moves, None)
 
 
 def _in_rounds(
     search: "_Search",
-    rounds: Iterator[Round],
+    rounds: Tasks,
     begin: float,
     time_limit: float,
     moves: int,
@@ -250,8 +287,9 @@ def _in_rounds(
     """Run rounds until the time limit or the number of proposals is reached."""
     instance = search.instance
     round_length = max(PARAMS.round_per_client * instance.n_clients, PARAMS.shortest_round)
-    trace = [(time.perf_counter() - begin, search.best, -math.inf)]
-    report(on_progress, search.best_home, trace[0])
+    best, best_home = search.best, search.best_home
+    trace = [(time.perf_counter() - begin, best, -math.inf)]
+    report(on_progress, best_home, trace[0])
     made = 0
 
     def time_is_left() -> bool:
@@ -259,21 +297,23 @@ def _in_rounds(
         return time_limit > 0 and (made == 0 or time.perf_counter() - begin < time_limit)
 
     while (moves == 0 or made < moves) and time_is_left():
-        mode = next(rounds)
-        length = int(mode.effort * round_length)
+        task = next(rounds) if made == 0 else rounds.send(search.best_home)
+        if task.start is not None:
+            search.begin_at(task.start)
+        length = int(task.mode.effort * round_length)
         if moves:
             length = min(length, moves - made)
-        search.begin_round(length, mode)
+        search.begin_round(length, task.mode)
         done, progress = 0, 0.0
         round_begin = time.perf_counter() - begin
         while progress < 1:
-            before = search.best
             done += search.run_batch(length - done, progress)
             progress = done / length
             now = time.perf_counter() - begin
-            if search.best < before:
-                trace.append((now, search.best, -math.inf))
-                report(on_progress, search.best_home, trace[-1])
+            if search.best < best:
+                best, best_home = search.best, search.best_home.copy()
+                trace.append((now, best, -math.inf))
+                report(on_progress, best_home, trace[-1])
             if moves == 0:
                 # If the remaining time is too short for the round, it cools faster, so that it still ends cold.
                 progress = max(progress, (now - round_begin) / max(time_limit - round_begin, 1e-9))
@@ -281,7 +321,10 @@ def _in_rounds(
                 break
         made += done
         search.return_to_best()
-    return Solution(search.best_home, trace=tuple(trace))
+        if task.start is None:
+            # The same homes, with a cost that has no rounding errors of many moves.
+            best = search.best
+    return Solution(best_home, trace=tuple(trace))
 
 
 def anneal_among(
@@ -345,28 +388,78 @@ def capacity_is_scarce(instance: Instance, home: IntArray, seed: int) -> bool:
     return search.typical_change() > PARAMS.scarce_change * search.typical_change_of_delays()
 
 
-def scarce_rounds() -> Iterator[Round]:
-    """Return the rounds for scarce capacity, without end and longer and longer.
+def scarce_rounds(instance: Instance) -> Tasks:
+    """Yield the rounds for scarce capacity, without end: chains, and then longer chains.
 
-    Returns
-    -------
-    iterator of Round
-        The rounds.
+    Parameters
+    ----------
+    instance
+        The problem.
+
+    Yields
+    ------
+    Task
+        A round and its start. The caller sends the best homes of the round, those of its start included.
     """
+    start = best = nearest_server(instance)
+    cost = evaluate(instance, best).objective
     for cycle in itertools.count():
-        for mode in SCARCE_ROUNDS:
-            yield replace(mode, effort=mode.effort * 2 ** min(cycle, MOST_DOUBLINGS))
+        effort = 2.0 ** min(cycle, MOST_DOUBLINGS)
+        for number in range(CHAINS + 1):
+            if number < CHAINS:
+                home = yield Task(_longer(SCARCE_COOLINGS[number % len(SCARCE_COOLINGS)], effort), start)
+                home = yield from _improve(instance, home, effort)
+            else:
+                home = yield from _improve(instance, best, 2 * effort)
+            now = evaluate(instance, home).objective
+            if now < cost:
+                best, cost = home, now
 
 
-def _rounds(instance: Instance, search: "_Search", seed: int) -> Iterator[Round]:
+def _improve(instance: Instance, home: IntArray, effort: float) -> Generator[Task, IntArray, IntArray]:
+    """Yield the rounds of a chain after its cooling, and return the best homes of the chain."""
+    home = yield from _while_better(instance, home, [_longer(mode, effort) for mode in WARM_ROUNDS], WARM_PATIENCE)
+    regions = [_longer(mode, effort * min(1.0, mode.region / instance.n_servers)) for mode in REGION_ROUNDS]
+    return (yield from _while_better(instance, home, regions, REGION_PATIENCE))
+
+
+def _while_better(
+    instance: Instance, home: IntArray, modes: Sequence[Round], patience: int
+) -> Generator[Task, IntArray, IntArray]:
+    """Yield rounds until ``patience`` of them in sequence do not find better homes, and return the best homes."""
+    cost, failures = evaluate(instance, home).objective, 0
+    for mode in itertools.cycle(modes):
+        if failures == patience:
+            break
+        found = yield Task(mode, home)
+        now = evaluate(instance, found).objective
+        failures += 1
+        if now < cost * (1 - SAME_COST):
+            home, cost, failures = found, now, 0
+    return home
+
+
+def _longer(mode: Round, effort: float) -> Round:
+    """Return the same round with another length."""
+    return replace(mode, effort=mode.effort * effort)
+
+
+def _repeated(modes: Sequence[Round]) -> Tasks:
+    """Yield rounds again and again, each from the best homes so far."""
+    for mode in itertools.cycle(modes):
+        yield Task(mode)
+
+
+def _rounds(instance: Instance, search: "_Search", seed: int) -> Tasks:
     """Yield the rounds of :func:`solve` without end."""
-    yield from ROUNDS
+    for mode in ROUNDS:
+        yield Task(mode)
     scarce = capacity_is_scarce(instance, search.best_home, seed)
-    yield from scarce_rounds() if scarce else itertools.cycle(ROUNDS)
+    yield from scarce_rounds(instance) if scarce else _repeated(ROUNDS)
 
 
 class _Search:
-    """The current assignment, the best assignment found, and the temperature schedule of the current round."""
+    """The current assignment, the best assignment found from its start, and the temperatures of the current round."""
 
     def __init__(
         self,
@@ -380,7 +473,7 @@ class _Search:
         self.instance = instance
         self._relocation = relocation
         self._state = self._state_of(start)
-        self.around = around
+        self.around = self._everywhere = around
         self._params = params
         size = params.journal + 2 * instance.n_clients
         self._journal = Journal(np.empty(size, np.int32), np.empty(size, np.int32))
@@ -396,12 +489,16 @@ class _Search:
 
     def begin_round(self, length: int, mode: Round) -> None:
         """Set the temperatures, the prices and the kinds of proposals for a round of ``length`` proposals."""
+        self.around = self._everywhere
+        if mode.region:
+            self.around = _within(self.instance, self.best_home, self._draw_region(mode.region), self._everywhere)
         typical = unit = self.typical_change()
         final_heat = self._params.final_heat if mode.final_heat is None else mode.final_heat
         refits, sacrificed = 0, np.zeros(self._state.instance.n_servers, np.bool_)
         if mode.scarce:
             unit = self.typical_change_of_delays()
-            final_heat, refits = self._params.scarce_final_heat, self._params.refits
+            # A refit may move clients to any server, so there are none in a round on a region.
+            final_heat, refits = self._params.scarce_final_heat, 0 if mode.region else self._params.refits
             sacrificed = self._state.arrays.server["theta"] < self._params.sacrificed
         self.around = self.around._replace(refits=refits)
         self._length, self._hot, self._cold = length, mode.heat * unit, final_heat * unit
@@ -409,6 +506,15 @@ class _Search:
         if mode.priced:
             instance = self._state.instance
             self._prices = Prices(instance, typical, mode.extra_capacity, sacrificed, mode.first_prices)
+
+    def _draw_region(self, size: int) -> IntArray:
+        """Draw a server at random and servers in its neighbourhood."""
+        delay, servers = self.instance.server_delay, self.instance.n_servers
+        first = below(self._random, servers)
+        noise = np.array([uniform(self._random) for _ in range(servers)])
+        blurred = delay[first] - self._params.region_blur * float(np.median(delay)) * np.log1p(-noise)
+        blurred[first] = -1.0
+        return np.sort(np.argsort(blurred, kind="stable")[:size]).astype(np.int32)
 
     def typical_change(self) -> float:
         """Return the median nonzero change, so that temperatures do not depend on the units of delay."""
@@ -464,6 +570,11 @@ class _Search:
             self.best, self.best_home = self._state.cost, self._state.home
         return done
 
+    def begin_at(self, home: IntArray) -> None:
+        """Continue from other homes, and forget the best assignment found."""
+        self.best_home = home.copy()
+        self.return_to_best()
+
     def return_to_best(self) -> None:
         """Continue from the best assignment found."""
         self._state = self._state_of(self.best_home)
@@ -486,6 +597,16 @@ def _near(instance: Instance) -> Neighbourhood:
     return Neighbourhood(
         instance.members.start, instance.members.item, every, near, count, targets.to_topic, targets.to_near, 0
     )
+
+
+def _within(instance: Instance, home: IntArray, servers: IntArray, everywhere: Neighbourhood) -> Neighbourhood:
+    """Return the neighbourhood in which the clients of some servers move among these servers, and no others move."""
+    moving = np.flatnonzero(np.isin(home, servers)).astype(np.int32)
+    if not len(moving):
+        return everywhere
+    near = np.ascontiguousarray(np.broadcast_to(servers, (instance.n_clients, len(servers))))
+    count = np.full(instance.n_clients, len(servers), np.int32)
+    return everywhere._replace(moving=moving, near=near, near_count=count, to_topic=0, to_near=1024)
 
 
 def _likely(instance: Instance, likely: npt.NDArray[np.bool_]) -> Neighbourhood:

@@ -114,7 +114,7 @@ def anneal_batch(
     """
     clients, servers = len(s.client), len(s.server)
     moved = np.empty(clients, np.int32)
-    written = 0
+    written = int(np.int64(0))  # for the constant 0, numba would compile refits and moves once more
     mark = -1
     cooling = np.exp(np.log(cold / hot) * 64.0 / max(steps, 64))
     temperature = hot

@@ -15,6 +15,9 @@ Functions:
 - ``generate_timeline``, ``import_trace``, ``read_timeline``: get a timeline, in which clients move.
 - ``replay``: compute homes again and again in a timeline, under a policy; returns a ``Replay``.
 - ``schedule_cost``: compute the cost of homes over time; returns a ``ScheduleCost``.
+- ``certify_timeline``: prove a lower bound on the cost of all homes over time; returns a ``CertifiedTimeline``.
+- ``verify_timeline``: check the proof of such a bound; returns a ``TimelineVerdict``.
+- ``solve_timeline``: find the homes over time of least cost, for tiny timelines; returns a ``Schedule``.
 - ``show``: draw homes on a map; returns a plotly figure.
 - ``check``: compare a heuristic with its baseline; takes a ``Rule`` and returns a ``GateVerdict``.
 
@@ -36,7 +39,9 @@ from typing import TYPE_CHECKING
 from relocbench.runs.version import __version__
 
 if TYPE_CHECKING:
+    from relocbench.formulations.certificates.timeline_verification import TimelineVerdict, verify_timeline
     from relocbench.formulations.certificates.verification import Verdict, verify
+    from relocbench.formulations.timeline.schedule import Schedule
     from relocbench.instances.errors import InputError
     from relocbench.instances.evaluation import Evaluation, evaluate
     from relocbench.instances.files.homes_file import read_homes
@@ -60,10 +65,13 @@ if TYPE_CHECKING:
     from relocbench.runs.read_write import read, write
     from relocbench.runs.run_error import RunError
     from relocbench.runs.solve import Result, solve
+    from relocbench.runs.timeline.certify_timeline import CertifiedTimeline, certify_timeline
     from relocbench.runs.timeline.replay import Replay, replay
+    from relocbench.runs.timeline.solve_timeline import solve_timeline
 
 __all__ = [
     "Certified",
+    "CertifiedTimeline",
     "Evaluation",
     "GateVerdict",
     "InputError",
@@ -74,13 +82,16 @@ __all__ = [
     "Result",
     "Rule",
     "RunError",
+    "Schedule",
     "ScheduleCost",
     "Solution",
     "Study",
     "Timeline",
+    "TimelineVerdict",
     "Verdict",
     "__version__",
     "certify",
+    "certify_timeline",
     "check",
     "evaluate",
     "generate",
@@ -93,8 +104,10 @@ __all__ = [
     "schedule_cost",
     "show",
     "solve",
+    "solve_timeline",
     "study",
     "verify",
+    "verify_timeline",
     "with_load",
     "write",
 ]
@@ -102,6 +115,7 @@ __all__ = [
 # The module and the attribute of each name, as in the imports above. A test compares the two.
 _LAZY = {
     "Certified": "relocbench.runs.certify:Certified",
+    "CertifiedTimeline": "relocbench.runs.timeline.certify_timeline:CertifiedTimeline",
     "Evaluation": "relocbench.instances.evaluation:Evaluation",
     "GateVerdict": "relocbench.reports.gate.verdict:Verdict",
     "InputError": "relocbench.instances.errors:InputError",
@@ -112,12 +126,15 @@ _LAZY = {
     "Result": "relocbench.runs.solve:Result",
     "Rule": "relocbench.reports.gate.comparison:Rule",
     "RunError": "relocbench.runs.run_error:RunError",
+    "Schedule": "relocbench.formulations.timeline.schedule:Schedule",
     "ScheduleCost": "relocbench.instances.timeline.schedule_cost:ScheduleCost",
     "Solution": "relocbench.instances.solution:Solution",
     "Study": "relocbench.reports.study.study:Study",
     "Timeline": "relocbench.instances.timeline.timeline:Timeline",
+    "TimelineVerdict": "relocbench.formulations.certificates.timeline_verification:TimelineVerdict",
     "Verdict": "relocbench.formulations.certificates.verification:Verdict",
     "certify": "relocbench.runs.certify:certify",
+    "certify_timeline": "relocbench.runs.timeline.certify_timeline:certify_timeline",
     "check": "relocbench.reports.gate.check:check",
     "evaluate": "relocbench.instances.evaluation:evaluate",
     "generate": "relocbench.instances.generators.generate:generate",
@@ -130,8 +147,10 @@ _LAZY = {
     "schedule_cost": "relocbench.instances.timeline.schedule_cost:schedule_cost",
     "show": "relocbench.reports.map.show:show",
     "solve": "relocbench.runs.solve:solve",
+    "solve_timeline": "relocbench.runs.timeline.solve_timeline:solve_timeline",
     "study": "relocbench.reports.study.study:study",
     "verify": "relocbench.formulations.certificates.verification:verify",
+    "verify_timeline": "relocbench.formulations.certificates.timeline_verification:verify_timeline",
     "with_load": "relocbench.instances.load:with_load",
     "write": "relocbench.runs.read_write:write",
 }

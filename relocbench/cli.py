@@ -14,7 +14,7 @@ from typing import Annotated
 
 import typer
 
-from relocbench.commands import library, moving
+from relocbench.commands import library, moving, moving_study
 from relocbench.instances.errors import InputError
 from relocbench.runs.run_error import RunError
 from relocbench.runs.version import __version__
@@ -65,6 +65,7 @@ for name in COMMANDS:
     app.command(name)(importlib.import_module(f"relocbench.commands.{name}").run)
 for name in SPARK_COMMANDS:
     spark.command(name)(importlib.import_module(f"relocbench.commands.spark.{name}").run)
+moving.app.command("study")(moving_study.run)
 app.add_typer(moving.app, name="moving")
 app.add_typer(library.app, name="library")
 app.add_typer(spark, name="spark")

@@ -141,9 +141,11 @@ class _Search:
         every_client = np.arange(incumbent.instance.n_clients)
         gap_part = min(1.0, params.gap_clients / incumbent.instance.n_clients)
         guided_rounds = 0
-        rounds_for_scarcity = scarce_rounds()
+        chains = scarce_rounds(incumbent.instance)
+        of_chain: IntArray | None = None
+        scarce = False
         for number in range(1, 1 << 30):
-            likely, start, mode = None, incumbent.home, Round(1.0, priced=True)
+            likely, start, mode, in_chain = None, incumbent.home, Round(1.0, priced=True), False
             guidance = self._guidance
             gap = incumbent.cost - (0.0 if guidance is None else guidance.bound)
             if self.is_long:
@@ -157,10 +159,11 @@ class _Search:
             elif (
                 number > 1
                 and gap > params.guidance_gap * incumbent.cost
-                and capacity_is_scarce(incumbent.instance, incumbent.home, self._seed)
+                and (scarce := scarce or capacity_is_scarce(incumbent.instance, incumbent.home, self._seed))
             ):
                 # A bound that is far away says little about good homes.
-                mode = next(rounds_for_scarcity)
+                task = next(chains) if of_chain is None else chains.send(of_chain)
+                mode, start, in_chain = task.mode, incumbent.home if task.start is None else task.start, True
             elif guidance is not None:
                 this_round = params.rounds[guided_rounds % len(params.rounds)]
                 likely = guidance.least < guidance.bound + this_round.gap_share * gap_part * gap
@@ -181,6 +184,8 @@ class _Search:
                 time_used=partial(self._time_used, begin, end),
             )
             incumbent.offer(found)
+            if in_chain:
+                of_chain = found
             if self._stop.is_set():
                 return
 
@@ -372,6 +377,12 @@ def _contents_are_priced(instance: Instance) -> bool:
     return instance.n_clients <= PARAMS.contents.most_clients and missing("highspy") is None
 
 
+def _verifier_speed(has_pairs: bool) -> float:
+    """Return the assumed number of nodes of a proof by prices that the verifier processes in a second."""
+    params = PARAMS.home_prices
+    return params.nodes_per_second_with_pairs if has_pairs else params.nodes_per_second
+
+
 class _Run:
     """One certification: the incumbent, the bound and the clock."""
 
@@ -520,7 +531,7 @@ class _Run:
         """Return whether a step of the given seconds leaves enough time to write and verify the certificate."""
         steps = 1 + PARAMS.certificate.steps_per_node * self._tree.explored
         if self._home_prices is not None:
-            step += self._budget.slowed(self._home_prices.nodes / PARAMS.home_prices.nodes_per_second)
+            step += self._budget.slowed(self._home_prices.nodes / _verifier_speed(self._home_prices.has_pairs))
         # No file has more than MOST_STEPS steps. Fixing homes at a node needs steps of its own, so half of them
         # are kept in reserve.
         if self._interrupted or steps >= MOST_STEPS / 2:
@@ -643,7 +654,7 @@ class _Run:
             if proving > params.prove_share * (begin - began) or relaxation.estimate() <= max(self._tree.bound, best):
                 continue
             budget.measure_load()
-            speed = params.nodes_per_second / budget.slowed(1.0)
+            speed = _verifier_speed(relaxation.has_pairs) / budget.slowed(1.0)
             relaxation.prove(int(min(params.most_nodes, params.verify_share * budget.time_limit * speed)))
             proof = budget.seconds - begin
             proving += proof

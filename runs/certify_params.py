@@ -160,8 +160,8 @@ class HomePricesPhaseParams:
         The share of the time that is used to compute bounds for the certificate.
     verify_share
         The share of the time limit that the verification may take.
-    nodes_per_second
-        The assumed speed of the verifier.
+    nodes_per_second, nodes_per_second_with_pairs
+        The assumed speed of the verifier, without and with prices of pairs.
     most_nodes
         The largest number of nodes of a proof, so that it is verified within the usual time limit.
     progress
@@ -175,8 +175,9 @@ class HomePricesPhaseParams:
     least_gap: float = 0.006
     prove_share: float = 0.1
     verify_share: float = 0.4
-    nodes_per_second: float = 8_000.0
-    most_nodes: int = 300_000
+    nodes_per_second: float = 12_000.0
+    nodes_per_second_with_pairs: float = 7_000.0
+    most_nodes: int = 400_000
     progress: float = 1e-3
     patience: int = 12
 

@@ -3,6 +3,7 @@
 from pathlib import Path
 
 from relocbench.formulations.certificates.certificate import Certificate, write_certificate
+from relocbench.formulations.certificates.timeline_certificate import TimelineCertificate, write_timeline_certificate
 from relocbench.instances.errors import InputError, shown
 from relocbench.instances.files.solution_file import write_solution
 from relocbench.instances.instance import Instance
@@ -41,14 +42,16 @@ def read(path: str | Path) -> Instance:
     return read_instance(path)
 
 
-def write(value: Instance | Timeline | Result | Certified | Certificate, path: str | Path) -> None:
+def write(
+    value: Instance | Timeline | Result | Certified | Certificate | TimelineCertificate, path: str | Path
+) -> None:
     """Write an instance, a timeline, a solution or a certificate to a file, completely or not at all.
 
     Parameters
     ----------
     value
         An instance or a timeline; the result of ``solve``, which becomes a solution file; or the result of ``certify``
-        or a certificate, which become a certificate file.
+        or a certificate, also of a timeline, which become a certificate file.
     path
         The file. An instance is written to ``.json``, ``.json.gz`` or ``.parquet``, a timeline to ``.parquet``, a
         solution to ``.json``, a certificate to ``.json`` or ``.json.gz``.
@@ -77,5 +80,7 @@ def write(value: Instance | Timeline | Result | Certified | Certificate, path: s
         write_certificate(value.certificate, path)
     elif isinstance(value, Certificate):
         write_certificate(value, path)
+    elif isinstance(value, TimelineCertificate):
+        write_timeline_certificate(value, path)
     else:
         raise InputError("value", f"expected an instance, a timeline, a result or a certificate, got {shown(value)}")

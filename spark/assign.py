@@ -246,7 +246,7 @@ def _cluster_placement(
         # The given order of Algorithm 1: topics in the order of their ids, members in their order within the topic.
         order = np.lexsort((position, topic))
         has_preferred = "preferred" in table.column_names
-        client_id = np.array(table["client"])
+        client_id = _column(table, "client")
         task = make_task(
             options.visits(),
             client_id=client_id,
@@ -257,13 +257,13 @@ def _cluster_placement(
             entry_spool=field.spool_per_member * size[order].astype(np.float64),
             storage_capacity=field.storage_capacity[servers],
             compute_capacity=field.compute_capacity[servers],
-            client_x=np.array(table["x"]),
-            client_y=np.array(table["y"]),
+            client_x=_column(table, "x"),
+            client_y=_column(table, "y"),
             server_x=field.server_x[servers],
             server_y=field.server_y[servers],
             delay=np.empty((0, 0)),
             delay_per_km=field.delay_per_km,
-            preferred=np.array(table["preferred"]) if has_preferred else np.empty(0, np.int32),
+            preferred=_column(table, "preferred") if has_preferred else np.empty(0, np.int32),
         )
         steps = Steps(_relation_finder(table, topic, degree, options), rules)
         cluster = Cluster(np.arange(len(table), dtype=np.int32), servers, task, client_id)
@@ -286,8 +286,13 @@ def _relation_finder(
     )
 
 
+# The copies make arrays writable. numba would compile the kernels anew for read-only arrays.
+def _column(table: pa.Table, name: str) -> npt.NDArray[Any]:
+    # Of the column itself, np.array makes no copy: it takes the read-only array that the column returns.
+    return np.array(table[name].to_numpy())
+
+
 def _flatten(table: pa.Table, name: str) -> npt.NDArray[Any]:
-    # The copy makes the array writable. Numba would compile the kernels anew for read-only arrays.
     return np.array(table[name].combine_chunks().flatten().to_numpy(zero_copy_only=False))
 
 

@@ -1,7 +1,7 @@
 """Shipping the code of this project to the executors of a cluster.
 
-:func:`ship` writes an archive and passes it to Spark. Code can be imported from inside an archive, but numba's cache
-depends on the paths of the source files and would miss, so that every process would compile the kernels anew.
+:func:`ship` writes an archive and passes it to Spark. Code can be imported from inside an archive, but the
+cache of kernels is found by the content of source files on disk, so that every process would compile them anew.
 Therefore the archive holds a stub of the package. The stub calls :func:`import_unpacked`, which unpacks the code into a
 folder of the executor's machine and imports it from there. The stub needs this module before the package exists: the
 archive holds a copy of it under another name, and the module imports nothing from the package.

@@ -22,17 +22,7 @@ def random_timeline(seed, n_epochs=4):
         other = random_instance(int(rng.integers(10**6)), kind)
         clients = rng.permutation(15)[: other.n_clients]
         topics = rng.permutation(9)[: other.n_topics]
-        explicit = kind[1] == "explicit"
-        delays = rng.uniform(0, 3, (other.n_clients, base.n_servers)) if explicit else None
-        instance = dataclasses.replace(
-            base,
-            client_x=other.client_x,
-            client_y=other.client_y,
-            spool=other.spool,
-            publishers=other.publishers,
-            subscribers=other.subscribers,
-            client_server_delay=delays,
-        )
+        instance = _with_clients(base, other, rng)
         length = float(rng.uniform(0.5, 90))
         epochs.append(Epoch(number, start, length, clients, topics, instance))
         start += length + (0.0 if rng.random() < 0.7 else float(rng.uniform(0, 9)))
@@ -42,6 +32,51 @@ def random_timeline(seed, n_epochs=4):
         publication_period=float(rng.uniform(0.1, 5)),
     )
     return Timeline(base, lambda: iter(epochs), n_epochs, name=f"random-{seed}", prices=prices)
+
+
+def _with_clients(base, other, rng):
+    """Return the servers of one instance with the clients and topics of another one."""
+    explicit = base.client_server_delay is not None
+    return dataclasses.replace(
+        base,
+        client_x=other.client_x,
+        client_y=other.client_y,
+        spool=other.spool,
+        publishers=other.publishers,
+        subscribers=other.subscribers,
+        client_server_delay=rng.uniform(0, 3, (other.n_clients, base.n_servers)) if explicit else None,
+    )
+
+
+def tiny_timeline(seed, n_epochs=3, most=100):
+    """Return a timeline of the seed's kind with at most ``most`` assignments of each epoch, and prices of all sizes."""
+    rng = np.random.default_rng(seed)
+    kind = KINDS[seed % len(KINDS)]
+    base = random_instance(seed, kind)
+    while not 2 <= base.n_servers <= 3:
+        base = random_instance(int(rng.integers(10**6)), kind)
+    epochs, start = [], float(rng.uniform(-5, 5))
+    for number in range(n_epochs):
+        other = random_instance(int(rng.integers(10**6)), kind)
+        while base.n_servers**other.n_clients > most:
+            other = random_instance(int(rng.integers(10**6)), kind)
+        # In every third epoch the memberships stay, and clients move only.
+        if number % 3 == 2 and kind[1] != "explicit":
+            last = epochs[-1]
+            moved = last.instance.client_x + rng.uniform(-1, 1, last.instance.n_clients)
+            clients, topics, instance = last.clients, last.topics, dataclasses.replace(last.instance, client_x=moved)
+        else:
+            clients, topics = rng.permutation(7)[: other.n_clients], rng.permutation(8)[: other.n_topics]
+            instance = _with_clients(base, other, rng)
+        length = float(rng.uniform(0.5, 9))
+        epochs.append(Epoch(number, start, length, clients, topics, instance))
+        start += length + (0.0 if rng.random() < 0.7 else float(rng.uniform(0, 9)))
+    prices = Prices(
+        handover=float(rng.choice([0.0, rng.uniform(0, 3), rng.uniform(0, 60), 1e4])),
+        spool=float(rng.choice([0.0, rng.uniform(0, 1), 4.0])),
+        publication_period=float(rng.uniform(0.1, 5)),
+    )
+    return Timeline(base, lambda: iter(epochs), n_epochs, name=f"tiny-{seed}", prices=prices)
 
 
 def random_homes(timeline, seed):

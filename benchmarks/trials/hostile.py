@@ -24,7 +24,7 @@ IMPORT_LIMIT = 12
 # Commands at the same time for each job: most of them wait for a limit.
 PER_JOB = 2
 # Methods that run together in one command.
-TOGETHER = 8
+TOGETHER = 15
 # The quick form tries one of this many methods.
 QUICK_SHARE = 3
 # Commands that end when one of their methods fails, so that the others would not be tried.

@@ -119,8 +119,8 @@ def home_prices_to_step(dual: HomePricesDual, delay_exponent: int = 0, load_expo
     for l, (ranges, price) in enumerate(zip(dual.ranges, dual.compute_price, strict=True)):
         ends[l, : len(ranges.ends)] = ranges.ends
         beta[l, : len(price)] = np.ldexp(price, MULTIPLIER_BITS).clip(max=2.0**MOST_INTEGER_BITS)
-    messages, prices, least = (
-        np.ldexp(values, BITS).astype(np.int64) for values in (dual.messages, dual.prices, dual.least)
+    messages, prices, pair_prices, least = (
+        np.ldexp(values, BITS).astype(np.int64) for values in (dual.messages, dual.prices, dual.pair_prices, dual.least)
     )
     return HomePrices(
         bits=BITS - delay_exponent,
@@ -128,6 +128,7 @@ def home_prices_to_step(dual: HomePricesDual, delay_exponent: int = 0, load_expo
         ranges=count,
         messages=packed(messages),
         prices=packed(prices),
+        pair_prices=packed(pair_prices),
         least=packed(least),
         ends=packed(ends),
         beta=packed(beta),

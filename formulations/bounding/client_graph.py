@@ -77,6 +77,22 @@ class ClientGraph:
         """The number of pairs of clients that exchange messages."""
         return len(self.first)
 
+    def same_structure(self, other: "ClientGraph") -> bool:
+        """Return whether another graph has the same clients, edges and topics, so that a relaxation can start from it.
+
+        Parameters
+        ----------
+        other
+            The other graph, with the same servers.
+
+        Returns
+        -------
+        bool
+            Whether the two differ in positions, weights and sizes only.
+        """
+        names = ("first", "second", "topic_start", "topic")
+        return all(np.array_equal(getattr(self, name), getattr(other, name)) for name in names)
+
     @cached_property
     def typical_cost(self) -> float:
         """The typical cost when two clients that exchange messages have different homes; a scale for step sizes."""

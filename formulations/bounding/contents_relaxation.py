@@ -8,7 +8,11 @@ A client has two labels for each server: ``(l,1)``, processed there, and ``(l,0)
 with the bound ``label`` of a labelling without capacities, in which a pair of clients costs ``s·W·dS + t·W·dS``. The
 linear relaxation lets a topic be half open on twice as many servers, and lets each client of a server delegate another
 share; contents do neither. The prices are found by PDHG: the shares of labels at a server must be a convex combination
-of known contents, and new contents are those that are best at the current prices. docs/bounds.md has more.
+of known contents, and new contents are those that are best at the current prices.
+
+Two clients that each need a topic of their own can be at a server in different contents, and still count as if they
+were there together. So some pairs of clients have prices, too: what both pay for having the same label is what a
+content with both of them earns. docs/bounds.md has more.
 """
 
 from dataclasses import dataclass
@@ -16,15 +20,18 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from relocbench.formulations.bounding.client_graph import ClientGraph
+from relocbench.formulations.bounding.client_graph import ClientGraph, Mask
 from relocbench.formulations.bounding.dual_bound import BITS
-from relocbench.formulations.bounding.least_content import ThetaRanges, least_content, loads_of, theta_ranges
+from relocbench.formulations.bounding.least_content import Loads, ThetaRanges, least_content, loads_of, theta_ranges
 from relocbench.formulations.bounding.region import Region
 from relocbench.formulations.bounding.relaxation import LEAST_COLUMN_SUM, PRIMAL_WEIGHT
 from relocbench.instances.kernels.compiled import compiled, compiled_reordered
 from relocbench.instances.kernels.ragged import FloatArray, IntArray, OffsetArray
 
 SingleArray = npt.NDArray[np.float32]
+
+# The cost of a pair of labels that no assignment has.
+FORBIDDEN = np.float32(1e9)
 
 
 @dataclass(frozen=True)
@@ -39,7 +46,8 @@ class ContentsParams:
     pairs_per_node
         The number of pairs of labels along edges that an iteration processes in the time of a node of a search.
     price_weight
-        The weight of the rows that tie shares to contents; their prices move faster with a larger one.
+        The weight of the rows that tie shares of clients and of pairs to contents; their prices move faster with a
+        larger one.
     quick_nodes
         The largest number of nodes in a search for new contents, for each range of ``θ``, at first.
     more_nodes
@@ -51,8 +59,10 @@ class ContentsParams:
     margin
         The limit that a certificate states for a server is below the least content by this share of the tolerance,
         because the verifier rounds.
-    coarser
-        A proof that needs too many nodes is repeated later with a tolerance that is larger by this factor.
+    coarser, few_nodes, finest
+        A proof that needs too many nodes is repeated later with a tolerance that is larger by this factor. After a
+        proof that needs less than this share of the nodes it may have, the tolerance is smaller by the same factor, but
+        not below the finest one, which is a share of the best cost.
     most_contents
         From this number of contents of a server on, those that were not used for a while are forgotten.
     patience
@@ -61,6 +71,16 @@ class ContentsParams:
         The share of the delegation cost of a client that counts for the size of the steps.
     first_price
         The first price of compute, as a share of the price at which everything is delegated.
+    first_pairs, next_pairs
+        Pairs get prices after this number of searches, and again after each ``next_pairs`` further ones.
+    violated
+        A pair gets a price at a server if its share there is above the share of the contents with both clients by
+        this much.
+    most_pairs
+        The largest number of pairs with prices at a server.
+    nodes_for_pairs
+        Pairs get prices only if the best proof has at most this number of nodes, because they make each node dearer
+        for the verifier.
     """
 
     least_iterations: int = 30
@@ -69,14 +89,21 @@ class ContentsParams:
     price_weight: float = 0.5
     quick_nodes: int = 1000
     more_nodes: float = 1.5
-    missed: float = 0.005
+    missed: float = 0.002
     tolerance: float = 1e-4
     margin: float = 0.2
     coarser: float = 2.0
+    few_nodes: float = 0.25
+    finest: float = 1e-5
     most_contents: int = 80
     patience: int = 40
     delegated_weight: float = 0.15
     first_price: float = 0.1
+    first_pairs: int = 40
+    next_pairs: int = 15
+    violated: float = 0.03
+    most_pairs: int = 80
+    nodes_for_pairs: int = 50_000
 
 
 PARAMS = ContentsParams()
@@ -94,6 +121,8 @@ class HomePricesDual:
         For each edge, one number for each label of its first client (edges × ``2·L``).
     prices
         ``ν``, first those of the labels of local processing (``M×2·L``).
+    pair_prices
+        What the clients of each edge pay for each label if both have it (edges × ``2·L``).
     least
         For each server, a number that no content is worth less than.
     ranges
@@ -107,29 +136,60 @@ class HomePricesDual:
     value: float
     messages: FloatArray
     prices: FloatArray
+    pair_prices: FloatArray
     least: FloatArray
     ranges: tuple[ThetaRanges, ...]
     compute_price: tuple[FloatArray, ...]
     nodes: int
 
+    @property
+    def has_pairs(self) -> bool:
+        """Whether pairs of clients have prices."""
+        return bool(self.pair_prices.any())
+
 
 class _Contents:
-    """The known contents of one server, as shares of its labels, and the weights of their combination."""
+    """The known contents of one server, as shares of its labels, and the weights of their combination.
 
-    def __init__(self, clients: int) -> None:
-        self.shares = np.zeros((0, 2 * clients))
+    The items of a content are its clients and those pairs of clients that have prices at this server.
+    """
+
+    def __init__(self, graph: ClientGraph, loads: Loads) -> None:
+        self._graph, self.loads = graph, loads
+        self.pairs = np.zeros(0, np.int32)
+        self._members, self._theta = np.zeros((0, graph.n_clients)), np.zeros(0)
+        self.shares = np.zeros((0, 2 * graph.n_clients))
         self.weight = np.zeros(0)
         self.common = np.zeros((0, 0))
         self._unused = np.zeros(0, np.int64)
 
+    def price_pairs(self, pairs: IntArray) -> None:
+        """Make these edges items."""
+        self.pairs = np.concatenate([self.pairs, pairs])
+        self.loads = loads_of(self._graph, self.pairs)
+        self.shares = self._shares_of(self._members, self._theta)
+        self.common = self.shares @ self.shares.T
+
+    def together(self, pairs: IntArray) -> FloatArray:
+        """Return the shares of the two labels that the combination has for both clients of edges together."""
+        both = np.minimum(self._members[:, self._graph.first[pairs]], self._members[:, self._graph.second[pairs]])
+        return np.column_stack([(self.weight * self._theta) @ both, (self.weight * (1 - self._theta)) @ both])
+
+    def _shares_of(self, members: FloatArray, theta: FloatArray) -> FloatArray:
+        """Return the shares of all items in contents: first those processed at the server."""
+        first, second = self._graph.first[self.pairs], self._graph.second[self.pairs]
+        items = np.hstack([members, np.minimum(members[:, first], members[:, second])])
+        return np.hstack([theta[:, None] * items, (1 - theta)[:, None] * items])
+
     def add(self, members: FloatArray, theta: float) -> None:
         """Add a content unless it is known."""
-        shares = np.concatenate([theta * members, (1 - theta) * members])
+        shares = self._shares_of(members[None], np.array([theta]))[0]
         if len(self.shares) and (np.abs(self.shares - shares).max(axis=1) < 1e-9).any():
             return
         common = self.shares @ shares
         self.common = np.block([[self.common, common[:, None]], [common[None, :], shares @ shares]])
         self.shares = np.vstack([self.shares, shares])
+        self._members, self._theta = np.vstack([self._members, members]), np.append(self._theta, theta)
         self.weight = np.append(self.weight, 0.0 if len(self.weight) else 1.0)
         self._unused = np.append(self._unused, 0)
 
@@ -141,6 +201,7 @@ class _Contents:
             kept[~self.shares.any(axis=1)] = True  # the empty content is always a choice
             self.common = np.ascontiguousarray(self.common[np.ix_(kept, kept)])
             self.shares, self.weight, self._unused = self.shares[kept], self.weight[kept], self._unused[kept]
+            self._members, self._theta = self._members[kept], self._theta[kept]
 
     def largest_profit(self, price: FloatArray) -> float:
         """Return the largest profit of a known content."""
@@ -177,7 +238,6 @@ class ContentsRelaxation:
         self.graph, self._params, self._best_cost = graph, params, best_cost
         self.dual: HomePricesDual | None = None
         clients, servers, edges = graph.n_clients, graph.n_servers, graph.n_edges
-        self._loads = loads_of(graph)
         self._ranges = tuple(theta_ranges(graph, l) for l in range(servers))
         largest_price = _largest_price(graph)
         self._compute_price = tuple(
@@ -196,12 +256,21 @@ class ContentsRelaxation:
         sent = graph.forward.astype(np.float32)[:, None, None] * delay[None]
         received = graph.backward.astype(np.float32)[:, None, None] * delay.T[None]
         self._pair_cost = np.block([[sent + received, sent], [received, np.zeros_like(sent)]])
+        # The clients of a server are all processed there, or all delegated.
+        same = np.arange(labels)
+        self._pair_cost[:, same, (same + servers) % labels] = FORBIDDEN
+        self._same_label = np.ascontiguousarray(self._pair_cost[:, same, same])
+        self._pair_step = np.full(edges, 0.5, np.float32)
+        self._extrapolated_same = np.zeros((edges, labels))
+        self.pair_prices = np.zeros((edges, labels))
+        self._may_be_apart = _may_be_apart(graph)
         self._unary = np.hstack([graph.distance_cost, graph.distance_cost + graph.detour[:, None]])
         self._to_first, self._to_second = np.zeros((edges, labels)), np.zeros((edges, labels))
         # At first, delegation costs what it costs at least.
         self.prices = np.hstack([np.zeros((clients, servers)), -Region.root(graph).delegation_cost])
-        self._contents = [_Contents(clients) for _ in range(servers)]
-        self._combined = np.zeros((servers, 2 * clients))
+        loads = loads_of(graph, np.zeros(0, np.int32))
+        self._contents = [_Contents(graph, loads) for _ in range(servers)]
+        self._combined = [np.zeros(2 * clients) for _ in range(servers)]
         delegated = 0.0
         for l, contents in enumerate(self._contents):
             members = (home == l).astype(np.float64)
@@ -225,7 +294,11 @@ class ContentsRelaxation:
 
     def _prices_at(self, l: int) -> FloatArray:
         """Return the prices of the labels of a server, as the contents have their shares."""
-        return np.concatenate([self.prices[:, l], self.prices[:, self.graph.n_servers + l]])
+        pairs, delegated = self._contents[l].pairs, self.graph.n_servers + l
+        of_clients, of_pairs = self.prices, self.pair_prices
+        return np.concatenate(
+            [of_clients[:, l], of_pairs[pairs, l], of_clients[:, delegated], of_pairs[pairs, delegated]]
+        )
 
     def step(self) -> None:
         """Run some iterations, then search for new contents at the current prices."""
@@ -246,6 +319,29 @@ class ContentsRelaxation:
                 _, nodes = self._search(l, which, params.tolerance * self._best_cost, self._quick_nodes)
                 self._nodes += nodes
             contents.forget(params.most_contents, params.patience)
+        if self._searches >= params.first_pairs and (self._searches - params.first_pairs) % params.next_pairs == 0:
+            self._price_pairs()
+
+    def _price_pairs(self) -> None:
+        """Give prices to pairs of clients whose shares no combination of known contents has."""
+        if self.dual is not None and self.dual.nodes > self._params.nodes_for_pairs:
+            return
+        servers, possible = self.graph.n_servers, np.flatnonzero(self._may_be_apart).astype(np.int32)
+        for l, contents in enumerate(self._contents):
+            labels = np.array([l, servers + l])
+            excess = (self._pairs[possible[:, None], labels, labels] - contents.together(possible)).max(axis=1)
+            excess[np.isin(possible, contents.pairs)] = 0.0
+            largest = np.argsort(-excess, kind="stable")[: max(self._params.most_pairs - len(contents.pairs), 0)]
+            pairs = np.sort(possible[largest[excess[largest] > self._params.violated]])
+            if len(pairs):
+                contents.price_pairs(pairs)
+                self._combined[l] = contents.weight @ contents.shares
+                self._pair_step[pairs] = 1 / (2 + self._params.price_weight)
+
+    @property
+    def has_pairs(self) -> bool:
+        """Whether pairs of clients have prices."""
+        return any(len(contents.pairs) for contents in self._contents)
 
     def prove(self, most_nodes: int) -> float:
         """Compute the bound of the current prices, rounded as a certificate stores them.
@@ -262,8 +358,8 @@ class ContentsRelaxation:
             The bound, which is the best one or not.
         """
         unit = 2.0**BITS
-        kept = self.prices
-        self.prices = np.floor(kept * unit) / unit
+        kept, kept_pairs = self.prices, self.pair_prices
+        self.prices, self.pair_prices = np.floor(kept * unit) / unit, np.floor(kept_pairs * unit) / unit
         messages = np.floor(self._to_first * unit) / unit
         # The verifier rounds the value of every topic, and a few more numbers, by up to one unit.
         margin = self._params.margin * self._tolerance + (len(self.graph.spool) + 16) / unit
@@ -279,10 +375,14 @@ class ContentsRelaxation:
         value = self._label_bound(messages) + float(least.sum())
         if nodes > most_nodes:
             self._tolerance *= self._params.coarser
-        elif self.dual is None or value > self.dual.value:
+        elif nodes < self._params.few_nodes * most_nodes:
+            self._tolerance = max(self._tolerance / self._params.coarser, self._params.finest * self._best_cost)
+        if nodes <= most_nodes and (self.dual is None or value > self.dual.value):
             prices = tuple(price.copy() for price in self._compute_price)
-            self.dual = HomePricesDual(value, messages, self.prices, least, self._ranges, prices, nodes)
-        self.prices = kept
+            self.dual = HomePricesDual(
+                value, messages, self.prices, self.pair_prices, least, self._ranges, prices, nodes
+            )
+        self.prices, self.pair_prices = kept, kept_pairs
         return value
 
     def estimate(self) -> float:
@@ -320,19 +420,21 @@ class ContentsRelaxation:
     def _label_cost(self, messages: FloatArray) -> FloatArray:
         graph = self.graph
         cost = self._unary + self.prices
-        _add_messages(cost, graph.first, graph.second, graph.forward, graph.backward, graph.server_delay, messages)
+        weights = graph.forward, graph.backward
+        _add_messages(cost, graph.first, graph.second, *weights, graph.server_delay, messages, self.pair_prices)
         return cost
 
     def _search(self, l: int, which: IntArray, tolerance: float, most_nodes: int) -> tuple[float, int]:
         """Search for the best content of a server, keep it, and return an upper bound on its profit and the nodes."""
         contents, ranges, clients = self._contents[l], self._ranges[l], self.graph.n_clients
         prices = self._prices_at(l)
+        local, delegated = np.split(prices, 2)
         known = contents.largest_profit(prices)
-        members = np.zeros(clients)
+        taken = np.zeros(len(local))
         _, bound, found, nodes = least_content(
-            self._loads,
-            prices[:clients],
-            prices[:clients] - prices[clients:],
+            contents.loads,
+            local,
+            local - delegated,
             ranges.least_delegated,
             ranges.most_delegated,
             ranges.storage_limit,
@@ -342,17 +444,20 @@ class ContentsRelaxation:
             known,
             tolerance,
             most_nodes,
-            members,
+            taken,
         )
         if found >= 0:
             self._last_range[l] = found
+            members = taken[:clients]
             contents.add(members, self._theta(members, l))
         return bound, nodes
 
     def _iterate(self, times: int) -> None:
-        graph, weight, clients, servers = self.graph, self._weight, self.graph.n_clients, self.graph.n_servers
+        graph, weight = self.graph, self._weight
+        clients, servers = graph.n_clients, graph.n_servers
         price_step = weight * self._params.price_weight
-        edges = graph.incident_edges
+        edges, same = graph.incident_edges, np.arange(2 * servers)
+        priced = np.unique(np.concatenate([contents.pairs for contents in self._contents]))
         for _ in range(times):
             _step_shares(
                 self._shares,
@@ -365,9 +470,12 @@ class ContentsRelaxation:
                 self._to_second,
                 self._step / weight,
             )
-            before = self._combined.copy()
-            for l, contents in enumerate(self._contents):
-                self._combined[l] = contents.step(before[l] + self._prices_at(l) / price_step, price_step)
+            before = self._combined
+            self._combined = [
+                contents.step(before[l] + self._prices_at(l) / price_step, price_step)
+                for l, contents in enumerate(self._contents)
+            ]
+            self._pair_cost[priced[:, None], same, same] = self._same_label[priced] + self.pair_prices[priced]
             _step_edges(
                 graph.first,
                 graph.second,
@@ -376,10 +484,19 @@ class ContentsRelaxation:
                 self._to_first,
                 self._to_second,
                 self._pairs,
+                self._extrapolated_same,
+                self._pair_step,
                 weight,
             )
-            combined = (2 * self._combined - before).reshape(servers, 2, clients).transpose(2, 1, 0)
-            self.prices += 0.5 * price_step * (self._extrapolated - combined.reshape(clients, 2 * servers))
+            for l, contents in enumerate(self._contents):
+                combined = 2 * self._combined[l] - before[l]
+                for label, part in zip((l, servers + l), np.split(combined, 2), strict=True):
+                    self.prices[:, label] += 0.5 * price_step * (self._extrapolated[:, label] - part[:clients])
+                    over = self._extrapolated_same[contents.pairs, label] - part[clients:]
+                    moved = self.pair_prices[contents.pairs, label] + 0.5 * price_step * over
+                    self.pair_prices[contents.pairs, label] = np.maximum(moved, 0.0)
+            # A content may have more clients than the labelling puts there, so local processing has no price below 0.
+            np.maximum(self.prices[:, :servers], 0.0, out=self.prices[:, :servers])
 
 
 def _largest_price(graph: ClientGraph) -> float:
@@ -458,25 +575,30 @@ def _step_edges(
     to_first: FloatArray,
     to_second: FloatArray,
     pairs: SingleArray,
+    same: FloatArray,
+    pair_step: SingleArray,
     weight: float,
 ) -> None:
     """Primal step of the pairs of labels, then dual step of the messages."""
     labels = cost.shape[1]
     column, message = np.empty(labels, np.float32), np.empty(labels, np.float32)
-    step, zero = np.float32(0.5 / weight), np.float32(0.0)
+    zero = np.float32(0.0)
     row_step = weight / (1 + labels)
     for e in range(len(first)):
         for b in range(labels):
             message[b] = to_second[e, b]
             column[b] = zero
+        step = np.float32(pair_step[e] / weight)
         for a in range(labels):
             to_row, row = np.float32(to_first[e, a]), zero
+            same[e, a] = -pairs[e, a, a]
             for b in range(labels):
                 old = pairs[e, a, b]
                 new = max(zero, old - step * (cost[e, a, b] - to_row - message[b]))
                 pairs[e, a, b] = new
                 row += new + new - old
                 column[b] += new + new - old
+            same[e, a] += 2 * pairs[e, a, a]
             to_first[e, a] += row_step * (extrapolated[first[e], a] - row)
         for b in range(labels):
             to_second[e, b] += row_step * (extrapolated[second[e], b] - column[b])
@@ -491,6 +613,7 @@ def _add_messages(
     backward: FloatArray,
     delay: FloatArray,
     messages: FloatArray,
+    pair_prices: FloatArray,
 ) -> None:
     """Add the given messages to the first clients, and the largest ones that the pairs allow to the second clients."""
     labels, servers = cost.shape[1], len(delay)
@@ -498,11 +621,24 @@ def _add_messages(
         for a in range(labels):
             cost[first[e], a] += messages[e, a]
         for b in range(servers):
-            local, delegated = np.inf, np.inf
+            local = (forward[e] + backward[e]) * delay[b, b] + pair_prices[e, b] - messages[e, b]
+            delegated = pair_prices[e, servers + b] - messages[e, servers + b]
             for a in range(servers):
+                if a == b:
+                    continue
                 sent, received = forward[e] * delay[a, b], backward[e] * delay[b, a]
                 here, there = sent - messages[e, a], -messages[e, servers + a]
                 local = min(local, here + received, there + received)
                 delegated = min(delegated, here, there)
             cost[second[e], b] += local
             cost[second[e], servers + b] += delegated
+
+
+def _may_be_apart(graph: ClientGraph) -> Mask:
+    """Return for each edge whether each of its clients needs a topic that the other does not need.
+
+    Otherwise a content that has the one client has room for the other.
+    """
+    topics = [set(part.tolist()) for part in np.split(graph.topic, graph.topic_start[1:-1])]
+    ends = zip(graph.first.tolist(), graph.second.tolist(), strict=True)
+    return np.array([not (topics[i] <= topics[j] or topics[j] <= topics[i]) for i, j in ends], np.bool_)

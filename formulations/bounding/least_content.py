@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from relocbench.formulations.bounding.client_graph import ClientGraph, Mask
 from relocbench.instances.kernels.compiled import compiled
-from relocbench.instances.kernels.ragged import FloatArray, IntArray, OffsetArray
+from relocbench.instances.kernels.ragged import FloatArray, IntArray, OffsetArray, offsets
 
 # What is decided about each topic: 0 nothing, 1 open, 2 closed.
 StateArray = npt.NDArray[np.int8]
@@ -28,6 +28,8 @@ MOST_UNITS = 2000
 PARTS = 512
 # Above the capacity, each range is longer than the one before by this share of the distance from the capacity.
 RANGE_GROWTH = 0.15
+# Compute loads need a range near θ = 1 that is shorter than a unit of storage. It ends here.
+NEAR_ONE = 2**END_BITS - 2 ** (END_BITS - 11)
 # The largest number of ranges.
 MOST_RANGES = 64
 # The prices of compute that are tried at every node, as shares of the best one at the root.
@@ -80,6 +82,8 @@ def theta_ranges(graph: ClientGraph, server: int) -> ThetaRanges:
     unit = _unit(graph.spool, storage)
     levels = max(storage / unit, 1.0)
     level = first = int(levels)
+    if not ends and total_compute > compute and levels / (level + 1) * 2**END_BITS + 1 < NEAR_ONE:
+        ends.append(NEAR_ONE)
     while len(ends) < MOST_RANGES and (level + 1) / levels < overload:
         # Just above the θ at which one more unit would be stored.
         ends.append(min(int(levels / (level + 1) * 2**END_BITS) + 1, 2**END_BITS - 1))
@@ -117,36 +121,57 @@ def _limits(capacity: float, low: FloatArray, total: float) -> FloatArray:
 
 
 class Loads(NamedTuple):
-    """What the clients load, as the kernels read it.
+    """What the items of a content load, as the kernels read it: first the clients, then pairs of clients.
+
+    A pair earns its price if both clients are in the content, so it needs the topics of both. It loads nothing else.
 
     Attributes
     ----------
     topic_start, topic
-        The loading topics of client ``m`` are ``topic[topic_start[m]:topic_start[m+1]]``.
+        The loading topics of item ``i`` are ``topic[topic_start[i]:topic_start[i+1]]``.
     demand, spool
-        ``U`` and ``u``.
+        ``U`` of each item, and ``u``.
+    same_topics
+        The first item with the same topics.
     """
 
     topic_start: OffsetArray
     topic: IntArray
     demand: FloatArray
     spool: FloatArray
+    same_topics: OffsetArray
+    pair_first: IntArray
+    pair_second: IntArray
 
 
-def loads_of(graph: ClientGraph) -> Loads:
+def loads_of(graph: ClientGraph, pairs: IntArray) -> Loads:
     """Take the loads of an instance.
 
     Parameters
     ----------
     graph
         The instance.
+    pairs
+        The edges that are items.
 
     Returns
     -------
     Loads
         The loads.
     """
-    return Loads(graph.topic_start, graph.topic, graph.demand, graph.spool)
+    topics = [tuple(part.tolist()) for part in np.split(graph.topic, graph.topic_start[1:-1])]
+    ends = zip(graph.first[pairs].tolist(), graph.second[pairs].tolist(), strict=True)
+    topics += [tuple(sorted({*topics[i], *topics[j]})) for i, j in ends]
+    first: dict[tuple[int, ...], int] = {}
+    return Loads(
+        offsets(np.array([len(some) for some in topics], np.int64)),
+        np.array([n for some in topics for n in some], np.int32),
+        np.concatenate([graph.demand, np.zeros(len(pairs))]),
+        graph.spool,
+        np.array([first.setdefault(some, i) for i, some in enumerate(topics)], np.int64),
+        graph.first[pairs],
+        graph.second[pairs],
+    )
 
 
 @compiled
@@ -224,6 +249,33 @@ def least_content(
 
 
 @compiled
+def _earned(loads: Loads, profit: FloatArray) -> FloatArray:
+    """Return what the pairs of each client earn."""
+    clients = len(profit) - len(loads.pair_first)
+    earned = np.zeros(clients)
+    for k in range(len(loads.pair_first)):
+        if profit[clients + k] > 0:
+            earned[loads.pair_first[k]] += profit[clients + k]
+            earned[loads.pair_second[k]] += profit[clients + k]
+    return earned
+
+
+@compiled
+def _rest_of_pair(loads: Loads, profit: FloatArray, earned: FloatArray, k: int, price: float) -> float:
+    """Return what a pair earns after its part of the losses of its clients, if compute has a price.
+
+    A client has a loss if it earns less than it pays for compute. Its pairs bear the loss in proportion to what they
+    earn: a content with some of the pairs of a client has the whole loss.
+    """
+    clients = len(earned)
+    given: float = profit[clients + k]
+    rest = given
+    for m in (loads.pair_first[k], loads.pair_second[k]):
+        rest -= max(0.0, price * loads.demand[m] - profit[m]) * given / earned[m]
+    return rest
+
+
+@compiled
 def _best_compute_price(
     loads: Loads, profit: FloatArray, storage_limit: float, compute_limit: float, start: float, enough: float
 ) -> tuple[float, float]:
@@ -247,7 +299,10 @@ def _best_compute_price(
 
 
 class _Problem(NamedTuple):
-    """The profitable clients: those without topics, those of one topic, and those of several, for some prices."""
+    """The profitable items: those without topics, those of one topic, and those of several, for some prices.
+
+    Items with the same topics are one.
+    """
 
     always: float
     own: FloatArray
@@ -258,24 +313,37 @@ class _Problem(NamedTuple):
 
 @compiled
 def _problem(loads: Loads, profit: FloatArray, prices: FloatArray) -> _Problem:
-    clients, topics, count = len(profit), len(loads.spool), len(prices)
+    items, topics, count = len(profit), len(loads.spool), len(prices)
     own = np.zeros((count, topics))
-    worth = np.zeros((count, clients))
-    start, topic = np.zeros(clients + 1, np.int64), np.empty(len(loads.topic), np.int64)
-    several = 0
+    worth = np.zeros((count, items))
     always = 0.0
-    for m in range(clients):
+    earned = _earned(loads, profit)
+    clients = len(earned)
+    for m in range(items):
         if profit[m] <= 0:
             continue
         begin, end = loads.topic_start[m], loads.topic_start[m + 1]
         if begin == end:
             always += profit[m]
-        elif end - begin == 1:
-            for z in range(count):
-                own[z, loads.topic[begin]] += max(0.0, profit[m] - prices[z] * loads.demand[m])
-        else:
-            for z in range(count):
-                worth[z, several] = max(0.0, profit[m] - prices[z] * loads.demand[m])
+            continue
+        for z in range(count):
+            if m < clients:
+                rest = profit[m] - prices[z] * loads.demand[m]
+            else:
+                rest = _rest_of_pair(loads, profit, earned, m - clients, prices[z])
+            if end - begin == 1:
+                own[z, loads.topic[begin]] += max(0.0, rest)
+            else:
+                worth[z, loads.same_topics[m]] += max(0.0, rest)
+    start, topic = np.zeros(items + 1, np.int64), np.empty(len(loads.topic), np.int64)
+    several = 0
+    for m in range(items):
+        largest = 0.0
+        for z in range(count):
+            largest = max(largest, worth[z, m])
+        if largest > 0:
+            worth[:, several] = worth[:, m]
+            begin, end = loads.topic_start[m], loads.topic_start[m + 1]
             for q in range(begin, end):
                 topic[start[several] + q - begin] = loads.topic[q]
             start[several + 1] = start[several] + end - begin
@@ -375,34 +443,69 @@ def _knapsack(
 
 
 @compiled
-def _fill(loads: Loads, profit: FloatArray, state: StateArray, compute_limit: float, content: FloatArray) -> float:
-    """Take all profitable clients whose topics are open, as far as compute allows; the last one in part."""
-    total, load = 0.0, 0.0
+def _fill(
+    loads: Loads, profit: FloatArray, state: StateArray, compute_limit: float, content: FloatArray
+) -> tuple[float, float]:
+    """Take all profitable items whose topics are open, as far as compute allows; the last client in part.
+
+    Return the profit, and an upper bound on the profits of all contents with these topics. In the bound a pair needs
+    no compute for clients that have no profit of their own.
+    """
+    earned = _earned(loads, profit)
+    clients = len(earned)
+    upper, load = 0.0, 0.0
+    content[:] = 0.0
     for m in range(len(profit)):
-        content[m] = 0.0
         if profit[m] <= 0:
             continue
         inside = True
         for q in range(loads.topic_start[m], loads.topic_start[m + 1]):
             inside = inside and state[loads.topic[q]] == 1
-        if inside:
+        if inside and m < clients:
             content[m] = 1.0
-            total += profit[m]
+            upper += profit[m]
             load += loads.demand[m]
+        elif inside:
+            rest = _rest_of_pair(loads, profit, earned, m - clients, 0.0)
+            if rest > 0:
+                content[m] = 1.0
+                upper += rest
+    upper -= _trimmed(loads, profit, content, load, compute_limit)
+    for k in range(len(loads.pair_first)):
+        if content[clients + k] > 0:
+            for m in (loads.pair_first[k], loads.pair_second[k]):
+                if content[m] == 0 and profit[m] <= 0:
+                    content[m] = 1.0
+    load = 0.0
+    for m in range(clients):
+        load += content[m] * loads.demand[m]
+    _trimmed(loads, profit, content, load, compute_limit)
+    total = 0.0
+    for m in range(clients):
+        total += content[m] * profit[m]
+    for k in range(len(loads.pair_first)):
+        content[clients + k] = min(content[loads.pair_first[k]], content[loads.pair_second[k]])
+        total += content[clients + k] * profit[clients + k]
+    return total, upper
+
+
+@compiled
+def _trimmed(loads: Loads, profit: FloatArray, content: FloatArray, load: float, compute_limit: float) -> float:
+    """Remove the clients that earn least per compute load until the load fits; return what they earn."""
+    lost = 0.0
     if load > compute_limit:
-        taken = np.flatnonzero((content > 0) & (loads.demand > 0))
+        taken = np.flatnonzero((content[: len(loads.demand)] > 0) & (loads.demand > 0))
         for k in np.argsort(profit[taken] / loads.demand[taken]):
             m = taken[k]
-            if load - loads.demand[m] >= compute_limit:
-                load -= loads.demand[m]
-                total -= profit[m]
-                content[m] = 0.0
-            else:
+            part = content[m]
+            if load - part * loads.demand[m] < compute_limit:
                 part = (load - compute_limit) / loads.demand[m]
-                content[m] = 1 - part
-                total -= part * profit[m]
+            content[m] -= part
+            load -= part * loads.demand[m]
+            lost += part * profit[m]
+            if load <= compute_limit:
                 break
-    return total
+    return lost
 
 
 @compiled
@@ -482,11 +585,15 @@ def _search(
                 if size[order[b]] <= room:
                     trial[order[b]] = 1
                     room -= size[order[b]]
-            total = _fill(loads, profit, trial, compute_limit, some)
+            total, upper = _fill(loads, profit, trial, compute_limit, some)
             if total > best:
                 best, found = total, True
                 content[:] = some
-            if branch[d] < 0 or bound[d] <= best + tolerance:
+            if branch[d] < 0:
+                open_bound = max(open_bound, min(bound[d], upper))
+                d -= 1
+                continue
+            if bound[d] <= best + tolerance:
                 d -= 1
                 continue
             if nodes >= most_nodes:

@@ -9,7 +9,7 @@ from relocbench.formulations.bounding.client_graph import ClientGraph, Mask
 from relocbench.formulations.bounding.dual_bound import Bound, Dual, bound_of, dual_of
 from relocbench.formulations.bounding.region import Region
 from relocbench.formulations.bounding.relaxation import Labels, Relaxation
-from relocbench.instances.kernels.ragged import IntArray
+from relocbench.instances.kernels.ragged import FloatArray, IntArray
 
 
 @dataclass(frozen=True)
@@ -58,7 +58,8 @@ class RootRelaxation:
     def __init__(self, graph: ClientGraph, home: IntArray, overloaded: bool, params: RootParams = PARAMS) -> None:
         self._params = params
         self.region = Region.root(graph, hard=overloaded)
-        self.relaxation = Relaxation(self.region, Labels.of(_first_labels(graph, home, params)))
+        labels = first_labels(graph, home, params.most_servers, params.nearest)
+        self.relaxation = Relaxation(self.region, Labels.of(labels))
         self.dual: Dual = Dual.silent(self.region)
         self.bound: Bound = bound_of(self.dual, self.region)
 
@@ -90,28 +91,69 @@ class RootRelaxation:
 
     def _add_labels(self, bound: Bound) -> None:
         """Activate labels that cost less than every active label of their client."""
-        labels, count = self.relaxation.labels, self._params.new_labels
-        if labels.servers.all():
+        servers = with_cheaper_labels(self.relaxation.labels.servers, bound.cost, self._params.new_labels)
+        if servers is None:
             return
-        least_active = np.where(labels.servers, bound.cost, np.inf).min(axis=1)
-        inactive_cost = np.where(labels.servers, np.inf, bound.cost)
-        best = np.argpartition(inactive_cost, count, axis=1)[:, :count]
-        cheaper = np.take_along_axis(inactive_cost, best, axis=1) < least_active[:, None]
-        if not cheaper.any():
-            return
-        servers = labels.servers.copy()
-        client, which = np.nonzero(cheaper)
-        servers[client, best[client, which]] = True
         before = self.relaxation
         self.relaxation = Relaxation(self.region, Labels.of(servers))
         self.relaxation.warm_start(before)
 
 
-def _first_labels(graph: ClientGraph, home: IntArray, params: RootParams) -> Mask:
-    if graph.n_servers <= params.most_servers:
+def first_labels(graph: ClientGraph, home: IntArray, most_servers: int, nearest: int) -> Mask:
+    """Choose the labels with which a relaxation starts.
+
+    Parameters
+    ----------
+    graph
+        The instance.
+    home
+        Good homes; each is a label of its client.
+    most_servers
+        Up to this number of servers, all homes are labels.
+    nearest
+        With more servers, each client starts with this number of nearest servers.
+
+    Returns
+    -------
+    Mask
+        The labels (``M×L``).
+    """
+    if graph.n_servers <= most_servers:
         return np.ones((graph.n_clients, graph.n_servers), np.bool_)
     servers = np.zeros((graph.n_clients, graph.n_servers), np.bool_)
-    nearest = np.argpartition(graph.distance_cost, params.nearest, axis=1)[:, : params.nearest]
-    np.put_along_axis(servers, nearest, True, axis=1)
+    chosen = np.argpartition(graph.distance_cost, nearest, axis=1)[:, :nearest]
+    np.put_along_axis(servers, chosen, True, axis=1)
     servers[np.arange(graph.n_clients), home] = True
     return servers
+
+
+def with_cheaper_labels(servers: Mask, cost: FloatArray, count: int) -> Mask | None:
+    """Add labels that cost less than every present label of their client.
+
+    Parameters
+    ----------
+    servers
+        The present labels (``M×L``).
+    cost
+        The cost of each home with messages (``M×L``).
+    count
+        The largest number of new labels of a client.
+
+    Returns
+    -------
+    Mask or None
+        The labels with the new ones; None if there are no new ones.
+    """
+    if servers.all():
+        return None
+    least = np.where(servers, cost, np.inf).min(axis=1)
+    others = np.where(servers, np.inf, cost)
+    count = min(count, servers.shape[1] - 1)
+    best = np.argpartition(others, count, axis=1)[:, :count]
+    cheaper = np.take_along_axis(others, best, axis=1) < least[:, None]
+    if not cheaper.any():
+        return None
+    found = servers.copy()
+    client, which = np.nonzero(cheaper)
+    found[client, best[client, which]] = True
+    return found

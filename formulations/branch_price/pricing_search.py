@@ -79,6 +79,12 @@ class _Columns(NamedTuple):
 
 
 @compiled
+def _integer(value: int) -> int:
+    """Return the argument. What is called with a constant, numba compiles for that constant and again for integers."""
+    return int(np.int64(value))
+
+
+@compiled
 def search(
     p: PricingProblem,
     required: BoolArray,
@@ -121,8 +127,8 @@ def search(
     for number in range(len(ends)):
         interval = _interval(p, ends, number)
         _start(p, tree, required, interval)
-        bounds[number] = _bound(p, tree, 0, interval, interval.high)
-    nodes, complete = 0, True
+        bounds[number] = _bound(p, tree, _integer(0), interval, interval.high)
+    nodes, complete = _integer(0), True
     # The interval with the least bound is first: good sets found there prune the other intervals.
     for number in np.argsort(bounds):
         interval = _interval(p, ends, number)
@@ -146,7 +152,7 @@ def _search_interval(
     most_nodes: int,
 ) -> tuple[int, bool]:
     """Search one interval depth first; return the number of nodes so far and whether the search may go on."""
-    depth = 0
+    depth = _integer(0)
     n_topics = len(tree.topics)
     n_levels = n_topics + len(tree.order)
     while depth >= 0:
@@ -315,7 +321,7 @@ def _start(p: PricingProblem, tree: _Tree, required: BoolArray, interval: _Inter
                 if tree.publishers[n] == 0:
                     tree.totals[0, _STORAGE] += p.spool[n]
                 tree.candidates[n] += 1
-            _include(p, tree, m, interval, 0, 0)
+            _include(p, tree, m, interval, _integer(0), _integer(0))
     tree.totals[0, _MOST_STORAGE] = tree.totals[0, _STORAGE]
     tree.totals[0, _MOST_COMPUTE] = tree.totals[0, _COMPUTE]
     for n in tree.topics:

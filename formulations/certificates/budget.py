@@ -69,6 +69,11 @@ class Size:
         block = max(self.servers**2, 1 << 15) * (64 + 4 * number)
         return homes * (240 + 5 * number) + entries * (64 + 2 * number) + block
 
+    @property
+    def added_bytes(self) -> int:
+        """An upper bound on the memory of costs that are added to those of homes."""
+        return 300 * self.clients * self.servers
+
     def contents_bytes(self, pairs: int) -> int:
         """Return an upper bound on the memory that the prices of a contents step need.
 
@@ -102,7 +107,9 @@ class Size:
         # The largest block of edges, see home_prices_bound.ENTRIES.
         block = 64 * max(4 * self.servers**2, 1 << 16)
         return (
-            80 * (edges + self.clients) * self.servers + 40 * (ranges + 2) * (self.servers + 6 * self.clients) + block
+            80 * (2 * edges + self.clients) * self.servers
+            + 40 * (ranges + 2) * (self.servers + 6 * (self.clients + edges))
+            + block
         )
 
 

@@ -6,7 +6,7 @@ docs/certificates.md defines the numbers of a step and shows why they prove the 
 import gzip
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from pathlib import Path
@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from relocbench.formulations.certificates.packed_arrays import Int64Array, Integers, from_json, packed, to_json
+from relocbench.formulations.certificates.packed_arrays import Int64Array, Integers, Packed, from_json, packed, to_json
 from relocbench.instances.errors import InputError, shown
 from relocbench.instances.files.atomic_write import written_whole
 from relocbench.instances.files.json_fields import Fields, read_object
@@ -24,6 +24,8 @@ from relocbench.instances.kernels.ragged import FloatArray, IntArray
 FORMAT = "relocbench-certificate/1"
 # The format of a certificate with steps that the first format did not have.
 CONTENTS_FORMAT = "relocbench-certificate/2"
+# Prices of homes with prices of pairs. In the format before, a step of this kind has no prices of pairs.
+PAIRS_FORMAT = "relocbench-certificate/3"
 # The fields of the file.
 KNOWN = ("format", "instance", "home", "claim", "bits", "delay_cap", "cloud_cap", "made", "proof")
 # Units are from 2^-MOST_BITS to 2^MOST_BITS. The quotient of any two floats above 0 is within this range.
@@ -38,13 +40,13 @@ MOST_STEPS = 100_000
 
 # A split by θ is at a multiple of 1/SHARE_UNITS.
 SHARE_UNITS = 1024
-# The kinds of steps; the last two are only in the format for them.
-_KINDS = ("dual", "split-client", "split-topic", "split-share", "contents", "home-prices")
-_CAPS = ("delay_cap", "cloud_cap")
+# The kinds of steps; the last two are not in the first format.
+KINDS = ("dual", "split-client", "split-topic", "split-share", "contents", "home-prices")
+CAPS = ("delay_cap", "cloud_cap")
 # The fields of each step that are packed arrays, and all fields of a dual step and of prices of homes.
 _ARRAYS = ("active", "messages", "shares")
 _CONTENTS_ARRAYS = ("client_prices", "pair_prices", "least")
-_HOME_PRICES_ARRAYS = ("messages", "prices", "least", "ends", "beta")
+_HOME_PRICES_ARRAYS = ("messages", "prices", "pair_prices", "least", "ends", "beta")
 _HOME_PRICES = ("step", "bits", "multiplier_bits", "ranges", *_HOME_PRICES_ARRAYS)
 _DUAL = ("step", "bits", "multiplier_bits", "fix", "alpha", "beta", "hard", *_ARRAYS)
 
@@ -177,6 +179,9 @@ class HomePrices:
         For each edge, one number for each label of its first client (edges × ``2·L``).
     prices
         What a client pays for each label, and the content of the server earns (``M×2·L``).
+    pair_prices
+        For each edge, what its clients pay for each label if both have it, and the content of the server earns
+        (edges × ``2·L``).
     least
         One number for each server, which no content of it may be below.
     ends
@@ -192,6 +197,7 @@ class HomePrices:
     ranges: int
     messages: Integers
     prices: Integers
+    pair_prices: Integers
     least: Integers
     ends: Integers
     beta: Integers
@@ -324,19 +330,30 @@ def write_certificate(certificate: Certificate, path: str | Path) -> None:
     """
     check_certificate_path(path)
     head = {
-        "format": CONTENTS_FORMAT
-        if any(isinstance(step, Contents | HomePrices) for step in certificate.proof)
-        else FORMAT,
+        "format": _format_of(certificate.proof),
         "instance": certificate.instance,
         "home": np.asarray(certificate.home).tolist(),
         "claim": certificate.claim,
         "bits": certificate.bits,
-        **{name: cap for name in _CAPS if (cap := getattr(certificate, name)) is not None},
+        **{name: cap for name in CAPS if (cap := getattr(certificate, name)) is not None},
         "made": dict(certificate.made),
     }
     lines = [f"{json.dumps(name)}: {json.dumps(value, allow_nan=False)}" for name, value in head.items()]
-    steps = ",\n  ".join(json.dumps(_step_to_json(step)) for step in certificate.proof)
-    content = ("{" + ",\n ".join([*lines, f'"proof": [\n  {steps}]']) + "}\n").encode()
+    steps = ",\n  ".join(json.dumps(step_to_json(step)) for step in certificate.proof)
+    write_object(path, [*lines, f'"proof": [\n  {steps}]'])
+
+
+def write_object(path: str | Path, lines: Sequence[str]) -> None:
+    """Write a JSON object with one field in each line.
+
+    Parameters
+    ----------
+    path
+        The file; compressed if its name ends in ``.gz``.
+    lines
+        The fields, as JSON.
+    """
+    content = ("{" + ",\n ".join(lines) + "}\n").encode()
     with written_whole(path) as temporary:
         temporary.write_bytes(gzip.compress(content, mtime=0) if Path(path).suffix == ".gz" else content)
 
@@ -362,29 +379,64 @@ def read_certificate(path: str | Path) -> Certificate:
     path = Path(path)
     try:
         check_certificate_path(path)
-        fields = read_object(path, (FORMAT, CONTENTS_FORMAT), KNOWN)
-        kinds = _KINDS if fields.text("format") == CONTENTS_FORMAT else _KINDS[:-2]
+        fields = read_object(path, (FORMAT, CONTENTS_FORMAT, PAIRS_FORMAT), KNOWN)
+        version = fields.text("format")
         steps = fields.entries("proof")
         if len(steps) > MOST_STEPS:
             raise InputError("proof", f"expected at most {MOST_STEPS} steps, got {len(steps)}")
-        home = fields.integers("home")
-        if len(home) and (home.min() < 0 or home.max() >= 2**31):
-            where = int(((home < 0) | (home >= 2**31)).argmax())
-            raise InputError(f"home[{where}]", f"expected the index of a server, got {home[where]}")
         return Certificate(
             instance=fields.text("instance"),
-            home=home.astype(np.int32),
-            claim=_integer(fields.value("claim"), "claim"),
-            bits=_bits(fields, "bits"),
-            **{name: _cap(fields, name) for name in _CAPS if name in fields},
-            proof=tuple(_step_from_json(step, f"proof[{index}]", kinds) for index, step in enumerate(steps)),
-            made=_made(fields.value("made")) if "made" in fields else {},
+            home=server_indices(fields.integers("home"), "home"),
+            claim=integer_value(fields.value("claim"), "claim"),
+            bits=unit_bits(fields, "bits"),
+            **{name: cap_of(fields, name) for name in CAPS if name in fields},
+            proof=tuple(step_from_json(step, f"proof[{index}]", version) for index, step in enumerate(steps)),
+            made=checked_made(fields.value("made")) if "made" in fields else {},
         )
     except InputError as error:
         raise error if error.field.startswith(str(path)) else error.inside(str(path)) from error
 
 
-def _step_to_json(step: Step) -> dict[str, Any]:
+def server_indices(home: Int64Array, label: str) -> IntArray:
+    """Check that numbers can be indices of servers.
+
+    Parameters
+    ----------
+    home
+        The numbers.
+    label
+        The name of the field in the error message.
+
+    Returns
+    -------
+    IntArray
+        The same numbers.
+
+    Raises
+    ------
+    InputError
+        If one is below 0 or does not fit.
+    """
+    outside = (home < 0) | (home >= 2**31)
+    if outside.any():
+        where = int(outside.argmax())
+        raise InputError(f"{label}[{where}]", f"expected the index of a server, got {home[where]}")
+    return home.astype(np.int32)
+
+
+def step_to_json(step: Step) -> dict[str, Any]:
+    """Convert a step to its JSON form.
+
+    Parameters
+    ----------
+    step
+        The step.
+
+    Returns
+    -------
+    dict
+        The JSON object.
+    """
     if isinstance(step, SplitClient):
         return {"step": "split-client", "client": step.client, "servers": list(step.servers), "first": step.first}
     if isinstance(step, SplitTopic):
@@ -403,7 +455,36 @@ def _step_to_json(step: Step) -> dict[str, Any]:
     return content | {name: to_json(getattr(step, name)) for name in _ARRAYS}
 
 
-def _step_from_json(value: object, label: str, kinds: tuple[str, ...]) -> Step:
+def _format_of(proof: tuple[Step, ...]) -> str:
+    """Return the oldest format that has all steps of a proof."""
+    if any(isinstance(step, HomePrices) for step in proof):
+        return PAIRS_FORMAT
+    return CONTENTS_FORMAT if any(isinstance(step, Contents) for step in proof) else FORMAT
+
+
+def step_from_json(value: object, label: str, version: str = PAIRS_FORMAT) -> Step:
+    """Read a step from its JSON form.
+
+    Parameters
+    ----------
+    value
+        The JSON value.
+    label
+        The name of the step in the error message.
+    version
+        The format of the file.
+
+    Returns
+    -------
+    Step
+        The step. Its arrays stay packed.
+
+    Raises
+    ------
+    InputError
+        If a field is wrong.
+    """
+    kinds = KINDS[:-2] if version == FORMAT else KINDS
     kind = value.get("step") if isinstance(value, dict) else None
     if isinstance(value, dict) and kind not in kinds:
         expected = f"{', '.join(kinds[:-1])} or {kinds[-1]}"
@@ -411,13 +492,17 @@ def _step_from_json(value: object, label: str, kinds: tuple[str, ...]) -> Step:
     if kind == "contents":
         fields = Fields(value, label, ("step", "bits", *_CONTENTS_ARRAYS))
         arrays = {name: from_json(fields.value(name), fields.label(name)) for name in _CONTENTS_ARRAYS}
-        return Contents(bits=_bits(fields, "bits"), **arrays)
+        return Contents(bits=unit_bits(fields, "bits"), **arrays)
     if kind == "home-prices":
-        fields = Fields(value, label, _HOME_PRICES)
-        arrays = {name: from_json(fields.value(name), fields.label(name)) for name in _HOME_PRICES_ARRAYS}
+        known = [name for name in _HOME_PRICES if name != "pair_prices" or version == PAIRS_FORMAT]
+        fields = Fields(value, label, tuple(known))
+        arrays = {
+            name: from_json(fields.value(name), fields.label(name)) for name in _HOME_PRICES_ARRAYS if name in known
+        }
+        arrays.setdefault("pair_prices", Packed(0, b""))
         return HomePrices(
-            bits=_bits(fields, "bits"),
-            multiplier_bits=_bits(fields, "multiplier_bits"),
+            bits=unit_bits(fields, "bits"),
+            multiplier_bits=unit_bits(fields, "multiplier_bits"),
             ranges=fields.integer("ranges"),
             **arrays,
         )
@@ -436,8 +521,8 @@ def _step_from_json(value: object, label: str, kinds: tuple[str, ...]) -> Step:
     if not isinstance(fix, bool):
         raise InputError(fields.label("fix"), f"expected true or false, got {shown(fix)}")
     return Dual(
-        bits=_bits(fields, "bits"),
-        multiplier_bits=_bits(fields, "multiplier_bits"),
+        bits=unit_bits(fields, "bits"),
+        multiplier_bits=unit_bits(fields, "multiplier_bits"),
         fix=fix,
         alpha=_multipliers(fields, "alpha"),
         beta=_multipliers(fields, "beta"),
@@ -484,29 +569,101 @@ def check_cap(cap: int, label: str) -> None:
         raise InputError(label, f"expected a number from {LEAST_CAP} to {LARGEST_CAP}, got {shown(cap)}")
 
 
-def _integer(value: object, label: str) -> int:
+def integer_value(value: object, label: str) -> int:
+    """Read a whole number of at most 200 bits.
+
+    Parameters
+    ----------
+    value
+        The JSON value.
+    label
+        The name of the field in the error message.
+
+    Returns
+    -------
+    int
+        The number.
+
+    Raises
+    ------
+    InputError
+        If it is something else.
+    """
     if type(value) is not int or not -LARGEST_NUMBER < value < LARGEST_NUMBER:
         raise InputError(label, f"expected a whole number of at most {NUMBER_BITS} bits, got {shown(value)}")
     return value
 
 
-def _bits(fields: Fields, name: str) -> int:
-    bits = _integer(fields.value(name), fields.label(name))
+def unit_bits(fields: Fields, name: str) -> int:
+    """Read a unit.
+
+    Parameters
+    ----------
+    fields, name
+        The JSON object and the name of the field.
+
+    Returns
+    -------
+    int
+        The unit is ``2^-bits``.
+
+    Raises
+    ------
+    InputError
+        If it is no unit.
+    """
+    bits = integer_value(fields.value(name), fields.label(name))
     check_bits(bits, fields.label(name))
     return bits
 
 
-def _cap(fields: Fields, name: str) -> int:
-    cap = _integer(fields.value(name), name)
-    check_cap(cap, name)
+def cap_of(fields: Fields, name: str) -> int:
+    """Read a cap on delays.
+
+    Parameters
+    ----------
+    fields, name
+        The JSON object and the name of the field.
+
+    Returns
+    -------
+    int
+        The cap is ``2^cap``.
+
+    Raises
+    ------
+    InputError
+        If it is no cap.
+    """
+    cap = integer_value(fields.value(name), fields.label(name))
+    check_cap(cap, fields.label(name))
     return cap
 
 
 def _multipliers(fields: Fields, name: str) -> tuple[int, ...]:
-    return tuple(_integer(value, f"{fields.label(name)}[{index}]") for index, value in enumerate(fields.entries(name)))
+    return tuple(
+        integer_value(value, f"{fields.label(name)}[{index}]") for index, value in enumerate(fields.entries(name))
+    )
 
 
-def _made(value: object) -> dict[str, str | int | float]:
+def checked_made(value: object) -> dict[str, str | int | float]:
+    """Read how a certificate was made.
+
+    Parameters
+    ----------
+    value
+        The JSON value.
+
+    Returns
+    -------
+    dict
+        Texts and numbers by name.
+
+    Raises
+    ------
+    InputError
+        If it contains something else.
+    """
     if not isinstance(value, dict):
         raise InputError("made", f"expected an object, got {shown(value)}")
     for content in value.values():

@@ -67,6 +67,8 @@ class DualBound:
         self._unary: IntegerArray = self._product(problem.weight[:, None], problem.distance) + charges.astype(
             self._dtype
         )
+        if problem.added is not None:
+            self._unary += problem.added.rounded_down(self.unit).astype(self._dtype)
         for edges in self._blocks(self._order[~self._silent[problem.first[self._order]]]):
             _, first, second = self._completed(edges)
             self._add_messages(self._unary, edges, first, second)
@@ -131,6 +133,8 @@ class DualBound:
         detour = math.ceil(problem.detour * int(problem.publications.max()) * Fraction(2) ** bits)
         spread = problem.degree * power(problem.sent.bits + problem.between.bits)
         unary = power(problem.weight.bits + problem.distance.bits) + 2 * price + detour + spread
+        if problem.added is not None:
+            unary += problem.added.largest(bits)
         most_bits = (2 * (unary + (problem.degree + 4) * (3 * pair + given))).bit_length()
         room = SAFE_BITS - most_bits
         finer = min(FINER_BITS, room) if room >= 0 else FINER_BITS

@@ -7,6 +7,7 @@ import numpy as np
 
 from relocbench.formulations.certificates.certificate import HomePrices, check_bits
 from relocbench.formulations.certificates.integer_problem import (
+    BoolArray,
     IntegerProblem,
     Rounded,
     capped_product,
@@ -32,6 +33,8 @@ FINER_BITS = 12
 MOST_EDGES = 1 << 9
 # Edges are processed in blocks of about this number of pairs of labels.
 ENTRIES = 1 << 16
+# The part of a client's loss that a pair bears is in units of 2^-SHARE_BITS.
+SHARE_BITS = 20
 
 
 class HomePricesBound:
@@ -64,6 +67,9 @@ class HomePricesBound:
         problem.budget.check_memory(self._memory)
         self._messages = _read(step.messages, (edges, 2 * servers), "messages")
         self._prices = _read(step.prices, (problem.n_clients, 2 * servers), "prices")
+        self._pair_prices = _read(step.pair_prices, (edges, 2 * servers), "pair_prices")
+        if (self._pair_prices < 0).any():
+            raise InputError("pair_prices", "expected numbers from 0")
         self._least = _read(step.least, (servers,), "least")
         self._range_ends = unpacked(step.ends, (servers, step.ranges), "ends")
         self._load_price = unpacked(step.beta, (servers, step.ranges + 2), "beta")
@@ -88,6 +94,7 @@ class HomePricesBound:
         infinite = np.iinfo(np.int64).max
         forward, backward = self._edge_weights()
         servers = problem.n_servers
+        same = np.arange(2 * servers)
         size = max(1, ENTRIES // (4 * servers**2))
         for begin in range(0, len(problem.first), size):
             problem.budget.check_time()
@@ -100,6 +107,9 @@ class HomePricesBound:
             pair[:, 0] += sent[:, :, None, :]
             pair[:, :, :, 0] += received[:, None]
             rest = pair.reshape(len(first), 2 * servers, 2 * servers) - given[:, :, None]
+            rest[:, same, same] += self._pair_prices[edges] << FINER_BITS
+            # The clients of a server are all processed there, or all delegated.
+            rest[:, same, (same + servers) % (2 * servers)] = infinite
             to_second = np.where(allowed[first][:, :, None], rest, infinite).min(axis=1)
             np.add.at(cost, first, given)
             np.add.at(cost, second, to_second)
@@ -147,46 +157,80 @@ class HomePricesBound:
         ends = [one]
         if sum(problem.spool) > problem.storage_capacity[l] or sum(problem.demand) > problem.compute_capacity[l]:
             ends += [*self._range_ends[l].tolist(), 0]
-        local = self._prices[:, l]
+        pairs, allowed = self._possible_pairs(l), self._region.allowed[:, l]
+        local, delegated = (
+            np.concatenate([self._prices[:, label], self._pair_prices[pairs, label]])
+            for label in (l, problem.n_servers + l)
+        )
         # The difference has at most PROFIT_BITS + 1 bits, its product with a share at most 62.
-        lost = local - self._prices[:, problem.n_servers + l]
-        allowed = self._region.allowed[:, l]
+        lost = local - delegated
         profits, storage, compute = [], [], []
         for low, high in zip(ends, [one, *ends[:-1]], strict=True):
             # What delegation costs is linear in θ, so it is least at an end of the range.
             costs = [((one - end) * lost) >> END_BITS for end in (low, high)]
-            profits.append(np.where(allowed, np.maximum(local - np.minimum(*costs), 0), 0))
+            profits.append(local - np.minimum(*costs))
             storage.append(_limit(problem.storage_capacity[l], low, sum(problem.spool)))
             compute.append(_limit(problem.compute_capacity[l], low, sum(problem.demand)))
-        profit = np.array(profits)
-        payment, refund = self._payments(l, profit, compute)
-        return ServerRanges(
-            profit,
-            storage,
-            compute,
-            problem.spool,
-            problem.demand,
-            problem.publisher_client,
-            problem.publisher_topic,
-            payment,
-            refund,
-        )
+        worth, refund = self._after_payments(l, np.array(profits), compute, allowed, pairs)
+        demand = np.concatenate([problem.demand, np.zeros(len(pairs), object)])
+        items = self._topics_of_items(pairs)
+        return ServerRanges(worth, storage, compute, problem.spool, demand, *items, refund)
 
-    def _payments(self, l: int, profit: Int64Array, limit: list[int]) -> tuple[Int64Array, Int64Array]:
-        """Return what each client pays for its compute load, and what all clients within the limit pay at most."""
+    def _possible_pairs(self, l: int) -> Int64Array:
+        """List the edges with a price at a server that both clients may have as their home."""
+        problem, allowed = self._problem, self._region.allowed[:, l]
+        priced = self._pair_prices[:, l] + self._pair_prices[:, problem.n_servers + l] > 0
+        return np.flatnonzero(priced & allowed[problem.first] & allowed[problem.second])
+
+    def _after_payments(
+        self, l: int, profit: Int64Array, limit: list[int], allowed: BoolArray, pairs: Int64Array
+    ) -> tuple[Int64Array, Int64Array]:
+        """Return what is left of all profits when the clients pay for compute, and what they pay together at most.
+
+        A client that pays more than its profit has a loss, and is in a content for the sake of its pairs. Each pair
+        bears a part of the loss, in proportion to its profit. A content with some of these pairs has the whole loss.
+        """
+        problem, clients = self._problem, self._problem.n_clients
         shape = len(PRICE_TENTHS) + 1, *profit.shape
-        payment, refund = np.zeros(shape, np.int64), np.zeros(shape[:2], np.int64)
-        for which, tenths in enumerate(PRICE_TENTHS):
+        worth, refund = np.zeros(shape, np.int64), np.zeros(shape[:2], np.int64)
+        of_clients, earned = np.where(allowed, profit[:, :clients], 0), profit[:, clients:]
+        ends = problem.first[pairs], problem.second[pairs]
+        total = np.zeros((len(profit), clients), np.int64)
+        for end in ends:
+            np.add.at(total.T, end, earned.T)
+        shares = [(earned << SHARE_BITS) // np.maximum(total[:, end], 1) for end in ends]
+        for which, tenths in enumerate((*PRICE_TENTHS, 0)):
+            paid = np.zeros((len(profit), clients), np.int64)
             for k, most in enumerate(limit):
                 beta = int(self._load_price[l, k]) * tenths // 10
                 # Rounded up.
-                total = -self._priced(integer_array([-beta * most]))[0]
+                together = -self._priced(integer_array([-beta * most]))[0]
                 # A limit that costs more than all profits is of no use.
-                if total < int(profit[k].sum()):
-                    paid = self._priced(beta * self._problem.demand)
-                    payment[which, k] = np.minimum(paid, profit[k].astype(object)).astype(np.int64)
-                    refund[which, k] = total
-        return payment, refund
+                if together < int(np.maximum(profit[k], 0).sum()):
+                    paid[k] = np.minimum(self._priced(beta * problem.demand), 1 << PROFIT_BITS).astype(np.int64)
+                    refund[which, k] = together
+            rest = np.where(allowed, of_clients - paid, 0)
+            # A loss has at most PROFIT_BITS + 2 bits, so the product with a share fits 63 bits.
+            loss = np.maximum(-rest, 0)
+            of_pairs = earned.copy()
+            for end, share in zip(ends, shares, strict=True):
+                of_pairs -= (loss[:, end] * share) >> SHARE_BITS
+            worth[which] = np.maximum(np.hstack([rest, of_pairs]), 0)
+        return worth, refund
+
+    def _topics_of_items(self, pairs: Int64Array) -> tuple[Int64Array, Int64Array]:
+        """List the topics that each client publishes to, and for each pair those of both clients, by item."""
+        problem = self._problem
+        start = np.searchsorted(problem.publisher_client, np.arange(problem.n_clients + 1))
+        items, topics = [problem.publisher_client], [problem.publisher_topic]
+        for index, pair in enumerate(pairs.tolist()):
+            if index % 1000 == 0:
+                problem.budget.check_time()
+            ends = problem.first[pair], problem.second[pair]
+            found = np.union1d(*(problem.publisher_topic[start[end] : start[end + 1]] for end in ends))
+            items.append(np.full(len(found), problem.n_clients + index))
+            topics.append(found)
+        return np.concatenate(items), np.concatenate(topics)
 
     def _priced(self, products: Any) -> Any:
         """Convert products of multiplier and load (Python integers) to the unit of the step, rounded down."""

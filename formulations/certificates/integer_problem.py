@@ -4,6 +4,7 @@ This module reads the fields of an instance only. It shares no code with the eva
 of theirs cannot hide itself.
 """
 
+import math
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
@@ -240,6 +241,54 @@ def server_delay(instance: Instance) -> FloatArray:
     return np.asarray(instance.delay_per_km * np.sqrt(dx * dx + dy * dy), np.float64)
 
 
+@dataclass(frozen=True, eq=False)
+class AddedCosts:
+    """Costs of any sign that homes have in addition to their delays, without rounding.
+
+    Attributes
+    ----------
+    integers
+        One number for each client and server (``M×L``), as Python integers.
+    factor
+        The costs are the integers times this number.
+    """
+
+    integers: IntegerArray
+    factor: Fraction
+
+    def rounded_down(self, unit: int) -> IntegerArray:
+        """Return the costs in a unit, rounded down.
+
+        Parameters
+        ----------
+        unit
+            The costs are in units of ``2^-unit``.
+
+        Returns
+        -------
+        IntegerArray
+            The costs (``M×L``), as Python integers.
+        """
+        factor = self.factor * Fraction(2) ** unit
+        scaled: IntegerArray = self.integers * factor.numerator // factor.denominator
+        return scaled
+
+    def largest(self, unit: int) -> int:
+        """Return an upper bound on the size of all rounded costs.
+
+        Parameters
+        ----------
+        unit
+            The costs are in units of ``2^-unit``.
+
+        Returns
+        -------
+        int
+            The upper bound.
+        """
+        return math.ceil(int(abs(self.integers).max()) * self.factor * Fraction(2) ** unit) + 1
+
+
 class IntegerProblem:
     """An instance in integers; the symbols are those of docs/formulations.md.
 
@@ -251,6 +300,8 @@ class IntegerProblem:
         Every ``dH`` and ``dS`` above ``2^delay_cap``, and ``dC`` above ``2^cloud_cap``, is replaced by that.
     budget
         The limits of the verification.
+    added
+        Costs of homes in addition to the delays; None if there are none.
 
     Attributes
     ----------
@@ -283,8 +334,9 @@ class IntegerProblem:
         delay_cap: int | None = None,
         cloud_cap: int | None = None,
         budget: Budget | None = None,
+        added: AddedCosts | None = None,
     ) -> None:
-        self.instance = instance
+        self.instance, self.added = instance, added
         self.budget = Budget() if budget is None else budget
         self.n_clients, self.n_servers, self.n_topics = instance.n_clients, instance.n_servers, instance.n_topics
         publishing, subscribing = instance.publishers, instance.subscribers

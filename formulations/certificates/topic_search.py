@@ -17,8 +17,7 @@ whether it is right. Compute loads are relaxed to fractions of clients. Several 
 searched together.
 """
 
-import itertools
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -40,6 +39,9 @@ BLOCK = 1 << 10
 # How often the division of profits is improved: at the root, and at every other node.
 ROOT_PASSES, NODE_PASSES = 12, 1
 
+# The number of payments that are tried at a node.
+TRIED_PAYMENTS = 2
+
 # What is decided about a topic.
 UNDECIDED, OPEN, CLOSED = 0, 1, 2
 
@@ -52,28 +54,27 @@ class ServerRanges:
 
     Attributes
     ----------
-    profit
-        The profit of each client in each range (ranges × ``M``). Clients without profit are left out.
+    worth
+        The profit of each item in each range, after what its clients pay for their compute load in several ways
+        (payments × ranges × items). An item is a client, or a pair of clients. With the last payment nobody pays. Items
+        without profit are left out.
     storage_limit, compute_limit
         The largest loads in each range, as Python integers.
     spool, demand
-        ``u`` of each topic and ``U`` of each client, as Python integers.
-    publisher_client, publisher_topic
-        The pairs of a client and a topic that it publishes to, by client.
-    payment
-        What each client pays for its compute load (payments × ranges × ``M``).
+        ``u`` of each topic and ``U`` of each item, as Python integers.
+    item, topic
+        The pairs of an item and a topic that must be open for it, by item.
     refund
         What the compute limit adds then (payments × ranges). No content within the limit pays more than this.
     """
 
-    profit: Int64Array
+    worth: Int64Array
     storage_limit: list[int]
     compute_limit: list[int]
     spool: IntegerArray
     demand: IntegerArray
-    publisher_client: Int64Array
-    publisher_topic: Int64Array
-    payment: Int64Array
+    item: Int64Array
+    topic: Int64Array
     refund: Int64Array
 
 
@@ -98,10 +99,10 @@ class TopicSearch:
     def __init__(self, server: ServerRanges, budget: Budget, memory: int = 0) -> None:
         self._server, self._budget = server, budget
         self.nodes = 0
-        profit = np.maximum(server.profit, 0)
-        if (server.profit >= 1 << PROFIT_BITS).any() or (profit.sum(axis=1) >= 1 << PROFIT_BITS).any():
+        self._worth, self._profit = server.worth, server.worth[-1]
+        # The sum in floating point cannot overflow; it is wrong by less than one unit in 2^30.
+        if (self._profit.sum(axis=1, dtype=np.float64) >= (1 << PROFIT_BITS) - (1 << 20)).any():
             raise InputError("prices", f"expected profits that sum to less than 2^{PROFIT_BITS}")
-        self._profit = profit
         self._set_topics()
         self._reserve(memory)
         self._set_clients()
@@ -112,9 +113,9 @@ class TopicSearch:
         """List the topics of the profitable clients, and round all sizes and limits down."""
         server = self._server
         client: BoolArray = np.asarray((self._profit > 0).any(axis=0), np.bool_)
-        used = client[server.publisher_client]
-        topics, self._topic = np.unique(server.publisher_topic[used], return_inverse=True)
-        self._client = server.publisher_client[used]
+        used = client[server.item]
+        topics, self._topic = np.unique(server.topic[used], return_inverse=True)
+        self._client = server.item[used]
         sizes = server.spool[topics].tolist()
         self._size, self._limit = _rounded(sizes, server.storage_limit)
         self._load, self._load_limit = _rounded(server.demand.tolist(), server.compute_limit)
@@ -134,25 +135,35 @@ class TopicSearch:
         """Separate the clients with one topic, whose profit is the topic's own, from those with several."""
         count = np.bincount(self._client, minlength=self._profit.shape[1])
         several = count[self._client] > 1
-        self._worth = np.maximum(self._profit[None] - self._server.payment, 0)  # payments × ranges × clients
         payments, ranges = self._worth.shape[:2]
         self._own = np.zeros((payments, ranges, len(self._size)), np.int64)
         for topic, client in zip(self._topic[~several].tolist(), self._client[~several].tolist(), strict=True):
             self._own[:, :, topic] += self._worth[:, :, client]
-        # The entries are pairs of a client with several topics and one of them, by client.
-        self._entry_topic = self._topic[several]
-        self._members, self._entry_member = np.unique(self._client[several], return_inverse=True)
-        self._member_start = np.searchsorted(self._entry_member, np.arange(len(self._members)))
+        # The entries are pairs of a member and one of its topics, by member.
+        topics: dict[int, list[int]] = {}
+        for topic, item in zip(self._topic[several].tolist(), self._client[several].tolist(), strict=True):
+            topics.setdefault(item, []).append(topic)
+        # Items with the same topics are one member.
+        members: dict[tuple[int, ...], int] = {}
+        member = [members.setdefault(tuple(some), len(members)) for some in topics.values()]
+        self._member_worth = np.zeros((payments, ranges, len(members)), np.int64)
+        for index, item in zip(member, topics, strict=True):
+            self._member_worth[:, :, index] += self._worth[:, :, item]
+        self._entry_topic = np.array([topic for some in members for topic in some], np.int64)
+        self._entry_member = np.repeat(np.arange(len(members)), [len(some) for some in members])
+        self._member_start = np.searchsorted(self._entry_member, np.arange(len(members)))
         self._by_topic = np.argsort(self._entry_topic, kind="stable")
         self._shared, self._topic_start = np.unique(self._entry_topic[self._by_topic], return_index=True)
-        self._member_worth = self._worth[:, :, self._members]
 
     def _set_exchanges(self) -> None:
         """Group the pairs of topics of the same client so that no topic occurs twice in a group."""
         groups: list[tuple[set[int], list[int], list[int]]] = []
-        ends = np.searchsorted(self._entry_member, np.arange(len(self._members)), side="right")
+        ends = np.searchsorted(self._entry_member, np.arange(len(self._member_start)), side="right")
         for begin, end in zip(self._member_start.tolist(), ends.tolist(), strict=True):
-            for i, j in itertools.combinations(range(begin, end), 2):
+            # A ring has fewer pairs than all combinations, and shares reach every topic through it.
+            entries = range(begin, end)
+            ring = zip(entries, [*entries[1:], *entries[: len(entries) > 2]], strict=False)
+            for i, j in ring:
                 topics = {int(self._entry_topic[i]), int(self._entry_topic[j])}
                 group = next((group for group in groups if not group[0] & topics), None)
                 if group is None:
@@ -170,7 +181,7 @@ class TopicSearch:
         self._first_state[:, self._size == 0] = OPEN
         self._root_shares = np.zeros((len(self._worth), ranges, len(self._entry_topic)), np.int64)
         for payment in range(len(self._worth)):
-            division = self._divided(self._first_state, np.arange(ranges), payment)
+            division = self._divided(self._first_state, np.arange(ranges), np.full(ranges, payment))
             for _ in range(ROOT_PASSES):
                 self._exchange(division)
             self._root_shares[payment] = division.shares
@@ -193,24 +204,26 @@ class TopicSearch:
         InputError
             If the budget is exceeded.
         """
-        waiting = [(self._first_state, np.arange(len(self._profit)))]
+        ranges = len(self._profit)
+        waiting = [_Nodes(self._first_state, np.arange(ranges), np.zeros(ranges, np.int64))]
         while waiting:
             self._budget.check_time()
-            state, which = waiting.pop()
-            if len(which) > BLOCK:
-                waiting.append((state[:-BLOCK], which[:-BLOCK]))
-                state, which = state[-BLOCK:], which[-BLOCK:]
-            self.nodes += len(which)
-            state, which, branch = self._unproved(*self._propagated(state, which), threshold)
+            nodes = waiting.pop()
+            if len(nodes.which) > BLOCK:
+                waiting.append(nodes.rows(slice(None, -BLOCK)))
+                nodes = nodes.rows(slice(-BLOCK, None))
+            self.nodes += len(nodes.which)
+            nodes, branch = self._unproved(self._propagated(nodes), threshold)
             leaf = branch < 0
-            if leaf.any() and self._leaf_above(state[leaf], which[leaf], threshold):
+            if leaf.any() and self._leaf_above(nodes.state[leaf], nodes.which[leaf], threshold):
                 return True
-            state, which, branch = state[~leaf], which[~leaf], branch[~leaf]
-            if len(which):
-                parts = [state.copy(), state.copy()]
+            nodes, branch = nodes.rows(~leaf), branch[~leaf]
+            if len(branch):
+                parts = [nodes.state.copy(), nodes.state.copy()]
                 for part, decision in zip(parts, (CLOSED, OPEN), strict=True):
-                    part[np.arange(len(which)), branch] = decision
-                waiting.append((np.concatenate(parts), np.concatenate([which, which])))
+                    part[np.arange(len(branch)), branch] = decision
+                twice = np.tile(nodes.which, 2), np.tile(nodes.payment, 2)
+                waiting.append(_Nodes(np.concatenate(parts), *twice))
         return False
 
     def _free_storage(self, state: StateArray, which: Int64Array) -> Int64Array:
@@ -218,44 +231,57 @@ class TopicSearch:
         free: Int64Array = self._limit[which] - used
         return free
 
-    def _propagated(self, state: StateArray, which: Int64Array) -> tuple[StateArray, Int64Array]:
+    def _propagated(self, nodes: "_Nodes") -> "_Nodes":
         """Drop the nodes that exceed the storage limit, and close the topics that do not fit any more."""
-        free = self._free_storage(state, which)
-        state, which, free = state[free >= 0], which[free >= 0], free[free >= 0]
-        closed = (state == UNDECIDED) & (self._size[None, :] > free[:, None])
-        return np.where(closed, np.int8(CLOSED), state), which
+        free = self._free_storage(nodes.state, nodes.which)
+        nodes, free = nodes.rows(free >= 0), free[free >= 0]
+        closed = (nodes.state == UNDECIDED) & (self._size[None, :] > free[:, None])
+        return replace(nodes, state=np.where(closed, np.int8(CLOSED), nodes.state))
 
-    def _unproved(
-        self, state: StateArray, which: Int64Array, threshold: int
-    ) -> tuple[StateArray, Int64Array, Int64Array]:
+    def _unproved(self, nodes: "_Nodes", threshold: int) -> tuple["_Nodes", Int64Array]:
         """Return the nodes whose bound is above the threshold, and for each a topic to decide next, -1 if none is left.
 
-        The topic is the one of the largest value in the division of the least bound.
+        A node begins with the payment that was the best one for its parent, and tries one other, which changes from
+        node to node. The topic is the one of the largest value in the division of the least bound. A node is a leaf
+        only if no topic has a value without payments: then no topic can still add a profit.
         """
-        least = np.full(len(which), np.iinfo(np.int64).max)
-        branch = np.full(len(which), -1)
-        for payment in range(len(self._worth)):
-            if not len(which) or not state.shape[1]:
+        branch = np.full(len(nodes.which), -1)
+        if not self._size.size:
+            return nodes, branch
+        count = len(self._worth)
+        least = np.full(len(nodes.which), np.iinfo(np.int64).max)
+        for attempt in range(TRIED_PAYMENTS + 1):
+            is_last = attempt == TRIED_PAYMENTS
+            rows = np.flatnonzero(branch < 0) if is_last else np.arange(len(branch))
+            if not len(rows):
                 break
-            division = self._divided(state, which, payment, self._root_shares[payment])
-            bound = self._bound(state, which, payment, division)
-            for _ in range(NODE_PASSES):
-                weak = np.minimum(bound, least) > threshold
-                if weak.any():
-                    part = division.rows(weak)
-                    self._exchange(part)
-                    bound[weak] = np.minimum(bound[weak], self._bound(state[weak], which[weak], payment, part))
-                    division.value[weak] = part.value
-            # The last payment is 0: with it, every topic that can still add a profit has a value.
-            valuable = division.value.max(axis=1) > 0
-            branch = np.where(valuable & ((bound < least) | (branch < 0)), division.value.argmax(axis=1), branch)
-            least = np.minimum(least, bound)
+            other = 1 + np.count_nonzero(nodes.state, axis=1) % max(count - 1, 1)
+            payment = np.full(len(rows), count - 1) if is_last else (nodes.payment + attempt * other) % count
+            bound, value = self._bounded(nodes.rows(rows), payment, threshold)
+            better = bound < least[rows]
+            chosen = (value.max(axis=1) > 0) & (better | (branch[rows] < 0))
+            branch[rows[chosen]] = value.argmax(axis=1)[chosen]
+            nodes.payment[rows[better]] = payment[better]
+            least[rows] = np.minimum(least[rows], bound)
             kept = least > threshold
-            state, which, least, branch = state[kept], which[kept], least[kept], branch[kept]
-        return state, which, branch
+            nodes, least, branch = nodes.rows(kept), least[kept], branch[kept]
+        return nodes, branch
+
+    def _bounded(self, nodes: "_Nodes", payment: Int64Array, threshold: int) -> tuple[Int64Array, Int64Array]:
+        """Return an upper bound on the profits of each node with some payment, and the values of the topics."""
+        division = self._divided(nodes.state, nodes.which, payment, self._root_shares)
+        bound = self._bound(nodes.state, nodes.which, division)
+        for _ in range(NODE_PASSES):
+            weak = bound > threshold
+            if weak.any():
+                part = division.rows(weak)
+                self._exchange(part)
+                bound[weak] = np.minimum(bound[weak], self._bound(nodes.state[weak], nodes.which[weak], part))
+                division.value[weak] = part.value
+        return bound, division.value
 
     def _divided(
-        self, state: StateArray, which: Int64Array, payment: int, first_shares: Int64Array | None = None
+        self, state: StateArray, which: Int64Array, payment: Int64Array, first_shares: Int64Array | None = None
     ) -> "_Division":
         """Divide the profit of each client that is neither in nor out among its undecided topics.
 
@@ -263,24 +289,27 @@ class TopicSearch:
         """
         member = self._entry_member
         decided = state[:, self._entry_topic]
-        worth = self._member_worth[payment][which]
+        worth = self._member_worth[payment, which]
         undecided = decided == UNDECIDED
         if len(member):
             out = np.logical_or.reduceat(decided == CLOSED, self._member_start, axis=1)
             count = np.add.reduceat(undecided, self._member_start, axis=1, dtype=np.int64)
         else:
             out, count = np.zeros_like(worth, np.bool_), np.zeros_like(worth)
-        inside = self._always[which] + self._server.refund[payment][which]
-        inside = inside + np.where(state == OPEN, self._own[payment][which], 0).sum(axis=1)
+        own = self._own[payment, which]
+        inside = self._always[which] + self._server.refund[payment, which]
+        inside = inside + np.where(state == OPEN, own, 0).sum(axis=1)
         inside += np.where(~out & (count == 0), worth, 0).sum(axis=1)
         movable = undecided & ~out[:, member]
         shares = (
-            np.zeros(decided.shape, np.int64) if first_shares is None else np.where(movable, first_shares[which], 0)
+            np.zeros(decided.shape, np.int64)
+            if first_shares is None
+            else np.where(movable, first_shares[payment, which], 0)
         )
         if len(member):
             missing = worth - np.add.reduceat(shares, self._member_start, axis=1)
             shares += np.where(movable, -(-missing // np.maximum(count, 1))[:, member], 0)
-        value = np.where(state == UNDECIDED, self._own[payment][which], 0)
+        value = np.where(state == UNDECIDED, own, 0)
         if len(member):
             value[:, self._shared] += np.add.reduceat(shares[:, self._by_topic], self._topic_start, axis=1)
         return _Division(inside, shares, value, movable)
@@ -303,7 +332,7 @@ class TopicSearch:
             value[:, first] = rest_first + new
             value[:, second] = rest_second + total - new
 
-    def _bound(self, state: StateArray, which: Int64Array, payment: int, division: "_Division") -> Int64Array:
+    def _bound(self, state: StateArray, which: Int64Array, division: "_Division") -> Int64Array:
         """Return an upper bound on the profits of the contents of each node: a knapsack with fractions of topics."""
         value, size = division.value, self._size
         density = (value << DENSITY_BITS) // np.maximum(size, 1)
@@ -345,6 +374,29 @@ class TopicSearch:
             heavy = np.where(earns, self._load, 0).sum(axis=1) > limit
             low, high = np.where(heavy, price, low), np.where(heavy, high, price)
             above = bound > threshold
+
+
+@dataclass(frozen=True, eq=False)
+class _Nodes:
+    """Nodes of the search.
+
+    Attributes
+    ----------
+    state
+        What is decided about each topic.
+    which
+        The range of each node.
+    payment
+        The payment that gave its parent the least bound.
+    """
+
+    state: StateArray
+    which: Int64Array
+    payment: Int64Array
+
+    def rows(self, which: BoolArray | Int64Array | slice) -> "_Nodes":
+        """Return some of the nodes."""
+        return _Nodes(self.state[which], self.which[which], self.payment[which])
 
 
 @dataclass(frozen=True, eq=False)

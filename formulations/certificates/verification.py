@@ -184,7 +184,7 @@ def verify(
         _check_claim(certificate, objective)
         if certificate.bound > 0:  # no cost is below 0
             problem = IntegerProblem(instance, certificate.delay_cap, certificate.cloud_cap, budget)
-            _check_proof(problem, certificate.proof, certificate.bound, on_step)
+            check_proof(problem, certificate.proof, certificate.bound, on_step)
     except InputError as error:
         return Verdict(False, str(error), objective, None, steps)
     except MemoryError:
@@ -296,12 +296,28 @@ def _check_claim(certificate: Certificate, objective: Fraction) -> None:
         raise InputError("claim", "is above what the homes of the certificate cost")
 
 
-def _check_proof(problem: IntegerProblem, steps: Sequence[Step], claim: Fraction, on_step: OnStep) -> None:
+def check_proof(problem: IntegerProblem, steps: Sequence[Step], claim: Fraction, on_step: OnStep) -> None:
     """Check the steps. Each region has a range of steps that must prove it.
 
     A dual step proves its region or forbids homes in it. A step with contents or prices of homes proves its region or
     changes nothing. A split step ends its region and divides the following steps between the two parts. Steps after the
     end of a region are ignored.
+
+    Parameters
+    ----------
+    problem
+        The instance, with added costs if there are any.
+    steps
+        The proof.
+    claim
+        The number that no assignment may cost less than.
+    on_step
+        Called with the index of each step that is checked.
+
+    Raises
+    ------
+    InputError
+        If the steps do not prove the claim.
     """
     waiting: list[tuple[Region, int, int]] = [(root_region(problem), 0, len(steps))]
     while waiting:
@@ -319,6 +335,8 @@ def _check_proof(problem: IntegerProblem, steps: Sequence[Step], claim: Fraction
             try:
                 problem.budget.check_time()
                 if isinstance(step, Contents | HomePrices):
+                    if problem.added is not None:
+                        raise InputError("step", "expected dual or a split in an epoch with potentials")
                     bound = (
                         ContentBound(problem, rest, step)
                         if isinstance(step, Contents)

@@ -198,18 +198,36 @@ def run(
     return incumbent.solution(finished, facts)
 
 
-def _run_highs(task: Task) -> bool:
-    require("solver highs", "highspy")
+def loaded_highs(
+    arrays: Arrays, *, log: bool, seed: int, threads: int = 1, presolve: bool = True, relax: bool = False
+) -> Any:
+    """Give a model to HiGHS, with the tolerances of this project.
+
+    Parameters
+    ----------
+    arrays
+        The model.
+    log
+        Whether the solver prints its log.
+    seed, threads, presolve
+        Options of the solver.
+    relax
+        Whether all variables are continuous.
+
+    Returns
+    -------
+    highspy.Highs
+        The solver, which has not run yet.
+    """
     import highspy
 
-    arrays, incumbent, facts = task.arrays, task.incumbent, task.facts
     highs = highspy.Highs()
     highs.resetGlobalScheduler(True)  # otherwise the number of threads of an earlier run in this process applies
     options = {
-        "output_flag": task.log,
-        "threads": task.threads,
-        "presolve": "on" if task.presolve else "off",
-        "random_seed": task.seed,
+        "output_flag": log,
+        "threads": threads,
+        "presolve": "on" if presolve else "off",
+        "random_seed": seed,
         "mip_rel_gap": 0.0,
         "mip_abs_gap": 0.0,
         "mip_feasibility_tolerance": TOLERANCE,
@@ -225,10 +243,21 @@ def _run_highs(task: Task) -> bool:
     lp.row_lower_, lp.row_upper_ = arrays.low, arrays.high
     lp.a_matrix_.format_ = highspy.MatrixFormat.kRowwise
     lp.a_matrix_.start_, lp.a_matrix_.index_, lp.a_matrix_.value_ = arrays.start, arrays.index, arrays.value
-    if not task.relax:
+    if not relax:
         kinds = highspy.HighsVarType.kContinuous, highspy.HighsVarType.kInteger
         lp.integrality_ = [kinds[integral] for integral in arrays.integral.astype(int)]
     highs.passModel(lp)
+    return highs
+
+
+def _run_highs(task: Task) -> bool:
+    require("solver highs", "highspy")
+    import highspy
+
+    incumbent, facts = task.incumbent, task.facts
+    highs = loaded_highs(
+        task.arrays, log=task.log, seed=task.seed, threads=task.threads, presolve=task.presolve, relax=task.relax
+    )
     if task.warm is not None and not task.relax:
         highs.setSolution(len(task.warm), np.arange(len(task.warm), dtype=np.int32), task.warm)
 
@@ -251,7 +280,7 @@ def _run_highs(task: Task) -> bool:
     highs.cbMipInterrupt += on_check  # the logging callback would be called only if the log is on
     highs.cbSimplexInterrupt += on_simplex
     highs.setOptionValue("time_limit", max(task.left, 1e-3))
-    _in_a_thread(highs.run, stop.set)
+    in_a_thread(highs.run, stop.set)
     status, info = highs.getModelStatus(), highs.getInfo()
     if status in (highspy.HighsModelStatus.kInfeasible, highspy.HighsModelStatus.kUnboundedOrInfeasible):
         raise ArithmeticError("HiGHS reports that the model is infeasible, but every assignment is feasible")
@@ -336,7 +365,7 @@ def _run_scip(task: Task) -> bool:
     if task.left <= 0:
         return False
     scip.setParam("limits/time", task.left)
-    _in_a_thread(scip.optimizeNogil, scip.interruptSolve)
+    in_a_thread(scip.optimizeNogil, scip.interruptSolve)
     status = scip.getStatus()
     if status in ("infeasible", "inforunbd", "unbounded"):
         raise ArithmeticError(f"SCIP reports that the model is {status}, but every assignment is feasible")
@@ -355,8 +384,16 @@ def _run_scip(task: Task) -> bool:
     return bool(status == "optimal")
 
 
-def _in_a_thread(solve: Callable[[], object], interrupt: Callable[[], object]) -> None:
-    """Run a solver in a separate thread, so that a keyboard interrupt is not raised inside a callback of the solver."""
+def in_a_thread(solve: Callable[[], object], interrupt: Callable[[], object]) -> None:
+    """Run a solver in a separate thread, so that a keyboard interrupt is not raised inside a callback of the solver.
+
+    Parameters
+    ----------
+    solve
+        Runs the solver.
+    interrupt
+        Asks the solver to stop; called after a keyboard interrupt.
+    """
     raised: list[BaseException] = []
 
     def work() -> None:

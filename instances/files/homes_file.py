@@ -24,7 +24,7 @@ from relocbench.instances.files.solution_file import FORMAT, KNOWN, STATUSES, St
 from relocbench.instances.instance import Instance
 from relocbench.instances.kernels.ragged import IntArray
 
-CERTIFICATE_FORMATS = ("relocbench-certificate/1", "relocbench-certificate/2")
+CERTIFICATE_FORMATS = ("relocbench-certificate/1", "relocbench-certificate/2", "relocbench-certificate/3")
 # The fields of a certificate. formulations/certificates defines them, which this room does not import.
 CERTIFICATE_FIELDS = ("format", "instance", "home", "claim", "bits", "delay_cap", "cloud_cap", "made", "proof")
 # The endings of files that can contain homes, in lower case.

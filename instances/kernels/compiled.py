@@ -4,9 +4,11 @@ import functools
 import os
 from collections.abc import Callable
 from pathlib import Path
+from types import CodeType, FunctionType
 from typing import TypeVar, cast
 
 import numba
+from numba.core.caching import CacheImpl, _CacheLocator
 from numba.core.event import Event, Listener, register
 
 from relocbench.instances.kernels import compile_notice
@@ -15,8 +17,9 @@ from relocbench.instances.kernels.imported_files import content_hash, imported_f
 
 Kernel = TypeVar("Kernel", bound=Callable[..., object])
 
-# The kernels of this project that have been loaded.
+# The kernels of this project that have been loaded, and the code of their functions.
 _kernels: set[object] = set()
+_codes: set[CodeType] = set()
 
 
 def compiled(function: Kernel) -> Kernel:
@@ -24,7 +27,8 @@ def compiled(function: Kernel) -> Kernel:
 
     numba renews a cached kernel when the file of the kernel changes. It does not notice a change in another file, such
     as the file of a kernel that it calls or of a constant that it uses. The cache therefore lives in a folder whose
-    name is a hash of all files that the kernel's module imports, directly or through other modules.
+    name is a hash of all files that the kernel's module imports, directly or through other modules. Copies of the same
+    code, such as clones, installed wheels and code that Spark shipped, share it.
 
     Parameters
     ----------
@@ -59,10 +63,39 @@ def compiled_reordered(function: Kernel) -> Kernel:
 
 
 def _compile(function: Kernel, fast_math: set[str]) -> Kernel:
-    numba.config.CACHE_DIR = str(_cache_folder(Path(function.__code__.co_filename)))  # type: ignore[attr-defined]
+    _codes.add(function.__code__)
     kernel = numba.njit(cache=True, nogil=True, error_model="numpy", fastmath=fast_math)(function)
     _kernels.add(kernel)
     return cast(Kernel, kernel)
+
+
+class _ByContent(_CacheLocator):
+    """Tells numba where the cache of a kernel is. By default the place depends on the folder of the source file."""
+
+    def __init__(self, function: FunctionType, file: str) -> None:
+        self._py_file = file  # numba names it in warnings
+        self._line = function.__code__.co_firstlineno
+        self._folder = _cache_folder(Path(file)) / function.__module__
+
+    @classmethod
+    def from_function(cls, py_func: FunctionType, py_file: str) -> "_ByContent | None":
+        """Return the place of a kernel; None for functions of other people, whose places numba chooses."""
+        return cls(py_func, py_file) if py_func.__code__ in _codes else None
+
+    def get_cache_path(self) -> str:
+        """Return the folder."""
+        return str(self._folder)
+
+    def get_source_stamp(self) -> str:
+        """Return what a cached kernel must have in common with the source: nothing more than the folder."""
+        return ""
+
+    def get_disambiguator(self) -> str:
+        """Return what distinguishes kernels of the same name in a module."""
+        return str(self._line)
+
+
+CacheImpl._locator_classes.insert(0, _ByContent)
 
 
 class _Announcer(Listener):

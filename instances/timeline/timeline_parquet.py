@@ -183,6 +183,26 @@ def read_timeline(path: str | Path) -> Timeline:
         raise error.inside(str(path)) from error
 
 
+def is_timeline(path: str | Path) -> bool:
+    """Return whether a file is a timeline, as far as its metadata say.
+
+    Parameters
+    ----------
+    path
+        Any name of a file.
+
+    Returns
+    -------
+    bool
+        False also if the file cannot be read.
+    """
+    try:
+        with _opened(Path(path)) as (file, _):
+            return METADATA_KEY in (file.metadata.metadata or {})
+    except InputError:
+        return False
+
+
 def _timeline(path: Path) -> Timeline:
     with _opened(path) as (file, _):
         raw = (file.metadata.metadata or {}).get(METADATA_KEY)

@@ -351,3 +351,103 @@ def _run(
     print_table("Cost of the schedules, in ms of delay", (*columns, *more), rows, (*columns[3:], *more))
     print("handovers/h: per client and hour; overload: share of the time with θ < 1 at some server")
     print(f"{plural(len(done), 'result')} in {out}")
+
+
+@app.command("certify")
+def _certify(
+    timeline: Annotated[Path, typer.Argument(help="Timeline file.")],
+    out: Annotated[Path, typer.Option(help="Certificate file to write (.json, .json.gz).")],
+    time_limit: Annotated[
+        float, typer.Option(help="Seconds for the bound, including its verification.", min=0)
+    ] = 120.0,
+    schedule: Annotated[
+        Path | None,
+        typer.Option(
+            help="A good schedule: a schedule or certificate (.json), or a replay (.parquet). Default: the policy "
+            "relocate[ahead=4]."
+        ),
+    ] = None,
+    seed: Annotated[int, typer.Option(help="Seed of that policy.", min=0)] = 0,
+    separate: Annotated[
+        bool, typer.Option("--separate", help="Add up the bounds of the epochs; do not count relocation.")
+    ] = False,
+    as_json: Json = False,
+) -> None:
+    """Prove a lower bound on the cost of every schedule, which `relocbench verify` checks in exact arithmetic.
+
+    Ctrl-C ends the search early and writes the certificate of what is proved by then.
+
+    Example: relocbench moving certify moving.parquet --time-limit 120 --out cert.json
+    """
+    from relocbench.formulations.certificates.certificate import check_certificate_path
+    from relocbench.formulations.certificates.timeline_certificate import write_timeline_certificate
+    from relocbench.instances.gap import gap
+    from relocbench.instances.timeline.timeline_parquet import read_timeline
+    from relocbench.runs.timeline.certify_timeline import certify_timeline
+
+    check_certificate_path(out)
+    read = read_timeline(timeline)
+    with live_line() as show:
+        show("loading, and finding a schedule")
+
+        def on_progress(seconds: float, cost: float, bound: float) -> None:
+            show(f"cost {cost:.8g}, lower bound {bound:.8g}, gap {gap(cost, bound):.3%} after {seconds:.1f} s")
+
+        found = certify_timeline(
+            read,
+            schedule=schedule,
+            seed=seed,
+            time_limit=time_limit,
+            potentials=not separate,
+            on_progress=on_progress,
+        )
+    write_timeline_certificate(found.certificate, out)
+    answer = {
+        "objective": found.objective,
+        "bound": found.bound,
+        "gap": found.gap,
+        "status": found.verdict.status,
+        "epoch_bounds": list(found.epoch_bounds),
+        "steps": found.verdict.steps,
+        "bytes": out.stat().st_size,
+        "seconds": found.certificate.made["seconds"],
+    }
+    if as_json:
+        print_json(answer)
+        return
+    print(
+        f"{found.verdict.status}: cost {found.objective:.10g}, lower bound {found.bound:.10g} "
+        f"(gap {found.verdict.gap_text}); {answer['seconds']:.1f} s"
+    )
+    print(f"certificate: {out}, {plural(read.n_epochs, 'epoch')}, {out.stat().st_size / 1000:.0f} kB")
+    print(f"to verify it: relocbench verify {timeline} {out}")
+
+
+@app.command("solve")
+def _solve(
+    timeline: Annotated[Path, typer.Argument(help="Timeline file.")],
+    out: Annotated[Path, typer.Option(help="Schedule file to write (.json).")],
+    method: Annotated[str, typer.Option(help="enumerate or milp-strong.")] = "enumerate",
+    time_limit: Annotated[float, typer.Option(help="Seconds for the solver of milp-strong.", min=0)] = 60.0,
+    seed: Annotated[int, typer.Option(help="Seed of the solver of milp-strong.", min=0)] = 0,
+    as_json: Json = False,
+) -> None:
+    """Find the schedule of least cost of a tiny timeline.
+
+    Example: relocbench moving solve tiny.parquet --method milp-strong --out schedule.json
+    """
+    from relocbench.instances.gap import gap
+    from relocbench.instances.timeline.timeline_parquet import read_timeline
+    from relocbench.runs.timeline.schedule_file import check_schedule_path, write_schedule
+    from relocbench.runs.timeline.solve_timeline import solve_timeline
+
+    check_schedule_path(out)
+    read = read_timeline(timeline)
+    found = solve_timeline(read, method, seed=seed, time_limit=time_limit)
+    write_schedule(read, found.homes, out, {"method": method})
+    bound = max(found.bound, 0.0)  # no cost is below 0
+    answer = {"file": str(out), "status": found.status, "bound": bound, "gap": gap(found.cost.total, bound)}
+    if as_json:
+        print_json(answer | found.cost.values())
+    else:
+        print(f"{found.status}: cost {found.cost.total:.10g}, lower bound {bound:.10g}; schedule in {out}")

@@ -17,7 +17,9 @@ GIB = 1 << 30
 
 
 def run(
-    instance: Annotated[Path, typer.Argument(help="Instance: a file, family.parquet#name or library:name.")],
+    instance: Annotated[
+        Path, typer.Argument(help="Instance: a file, family.parquet#name or library:name; or a timeline.")
+    ],
     certificate: Annotated[Path, typer.Argument(help="Certificate file (.json, .json.gz).")],
     time_limit: Annotated[float, typer.Option(help="Limit of the processor time, in seconds.", min=0)] = TIME_LIMIT,
     memory_limit: Annotated[float, typer.Option(help="Memory limit in GiB.", min=0, max=1e6)] = MEMORY_LIMIT / GIB,
@@ -30,28 +32,38 @@ def run(
     whose check would exceed a limit proves nothing.
 
     Example: relocbench verify inst.json cert.json --json
+
+    Example: relocbench verify moving.parquet cert.json
     """
     from relocbench.formulations.certificates.certificate import check_certificate_path
-    from relocbench.formulations.certificates.verification import rounded_down, verify
+    from relocbench.formulations.certificates.timeline_verification import verify_timeline
+    from relocbench.formulations.certificates.verification import Verdict, rounded_down, verify
     from relocbench.instances.errors import InputError, reason
+    from relocbench.instances.instance import Instance
     from relocbench.instances.instance_source import read_instance
+    from relocbench.instances.timeline.timeline_parquet import is_timeline, read_timeline
 
     check_certificate_path(certificate)
     try:
         certificate.open("rb").close()
     except OSError as error:
         raise InputError(str(certificate), f"cannot be read ({reason(error)})") from error
-    problem = read_instance(instance)
+    limits: dict[str, float] = {
+        "time_limit": time_limit,
+        "memory_limit": memory_limit * GIB,
+        "max_steps": max_steps,
+    }
+    verdict: Verdict
+    over_time = is_timeline(instance)
+    problem = read_timeline(instance) if over_time else read_instance(instance)
     begin = time.perf_counter()
     with live_line() as show:
-        verdict = verify(
-            problem,
-            certificate,
-            lambda step: show(f"step {step}"),
-            time_limit=time_limit,
-            memory_limit=memory_limit * GIB,
-            max_steps=max_steps,
-        )
+        if isinstance(problem, Instance):
+            verdict = verify(problem, certificate, lambda step: show(f"step {step}"), **limits)
+        else:
+            verdict = verify_timeline(
+                problem, certificate, lambda epoch, step: show(f"epoch {epoch}, step {step}"), **limits
+            )
     seconds = time.perf_counter() - begin
 
     objective = None if verdict.objective is None else float(verdict.objective)
@@ -70,7 +82,9 @@ def run(
     if as_json:
         print_json(answer)
     elif verdict.proved:
-        numbers = f"ΣD = {objective:.12g}   lower bound = {bound:.12g}   gap = {verdict.gap_text}"
+        name = "cost" if over_time else "ΣD"
+        shown_objective = "" if objective is None else f"{name} = {objective:.12g}   "
+        numbers = f"{shown_objective}lower bound = {bound:.12g}   gap = {verdict.gap_text}"
         print(f"proved ({verdict.status}): {numbers}")
         print(f"{plural(verdict.steps, 'step')} in {seconds:.2f} s")
     if not verdict.proved:

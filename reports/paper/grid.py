@@ -6,13 +6,7 @@ family ``paper-tightness`` with one least topic size. One seed of a group is one
 
 import hashlib
 import json
-import multiprocessing
-import os
-import signal
-import threading
-import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -28,6 +22,7 @@ from relocbench.reports.paper.measures import Measured, Measures, measure, read_
 from relocbench.reports.paper.planner import PAPER, SIZE, STUDIES, TIGHTNESS, Planner, Setup
 from relocbench.reports.paper.readings import DEFAULT_CLUSTERS, after, as_reading, otos, reloc
 from relocbench.runs.method_code import project_code
+from relocbench.runs.processes import in_processes
 from relocbench.runs.progress import progress
 from relocbench.runs.solve import solve
 
@@ -150,7 +145,7 @@ def run_units(
 
         parallel_map(spark, missing, run, what, len(missing))
     elif missing:
-        for _ in progress(_in_processes(run, missing, setup.jobs), len(missing), what):
+        for _ in progress(in_processes(run, missing, setup.jobs), len(missing), what):
             pass
     return {
         group: Measures(row for unit in units if unit.group == group for row in read_rows(files[unit]))
@@ -160,29 +155,6 @@ def run_units(
 
 def _run_unit(work: Callable[[Unit], Iterable[Measured]], files: Mapping[Unit, Path], unit: Unit) -> None:
     write_rows(work(unit), files[unit])
-
-
-def _in_processes(work: Callable[[Unit], None], units: Sequence[Unit], jobs: int) -> Iterator[None]:
-    # A new interpreter per process: a process that was forked from one with threads may stop forever.
-    context = multiprocessing.get_context("spawn")
-    with ProcessPoolExecutor(min(jobs, len(units)), context, _follow_parent) as pool:
-        try:
-            yield from pool.map(work, units)
-        finally:
-            pool.shutdown(cancel_futures=True)
-
-
-def _follow_parent() -> None:
-    """Leave an interruption to the parent, which waits for the units that have begun; end if the parent has ended."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    parent = os.getppid()
-
-    def watch() -> None:
-        while os.getppid() == parent:
-            time.sleep(1.0)
-        os._exit(1)
-
-    threading.Thread(target=watch, daemon=True).start()
 
 
 def _unit_rows(setup: Setup, readings: Sequence[str], clusters: Sequence[int], unit: Unit) -> Iterator[Measured]:

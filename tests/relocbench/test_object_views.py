@@ -65,6 +65,27 @@ VIEWS = {
         ),
         "<Replay never nearest on <b>mine</b>: cost 3, 0 handovers, Y 0 ms>",
     ),
+    "Schedule": (
+        relocbench.Schedule((), relocbench.ScheduleCost(delay_cost=3.0), 2.5),
+        "<Schedule feasible: cost 3, bound 2.5>",
+    ),
+    "TimelineVerdict": (
+        relocbench.TimelineVerdict(True, objective=Fraction(5), bound=Fraction(4), steps=1),
+        "<TimelineVerdict proved, feasible: cost 5, bound 4, gap 20%, 1 step>",
+    ),
+    "TimelineVerdict without a schedule": (
+        relocbench.TimelineVerdict(True, bound=Fraction(4), steps=1),
+        "<TimelineVerdict proved: bound 4>",
+    ),
+    "CertifiedTimeline": (
+        relocbench.CertifiedTimeline(
+            (),
+            relocbench.ScheduleCost(delay_cost=5.0),
+            None,
+            relocbench.TimelineVerdict(True, objective=Fraction(5), bound=Fraction(4)),
+        ),
+        "<CertifiedTimeline feasible: cost 5, bound 4, gap 20%>",
+    ),
 }
 
 

@@ -20,7 +20,7 @@ OPTIONAL = ("made", "delay_cap", "cloud_cap")
 RANGES = dict.fromkeys(("claim", "alpha", "beta"), (1 - 2**200, 2**200 - 1))
 RANGES |= dict.fromkeys(("bits", "multiplier_bits"), (-2200, 2200)) | dict.fromkeys(OPTIONAL[1:], (-1074, 1023))
 ARRAYS = {"dual": ("active", "messages", "shares"), "contents": ("client_prices", "pair_prices", "least")}
-ARRAYS["home-prices"] = ("messages", "prices", "least", "ends", "beta")
+ARRAYS["home-prices"] = ("messages", "prices", "pair_prices", "least", "ends", "beta")
 OTHERS = {"dual": "bits multiplier_bits fix alpha beta hard", "contents": "bits"} | KINDS
 OTHERS |= {"home-prices": "bits multiplier_bits ranges"}
 NOT_WHOLE = {"format", "instance", "made", "proof", "step", "fix"}
@@ -88,7 +88,7 @@ class Problem:  # an instance as exact numbers, in the notation of docs/model.md
             for r in receivers:
                 self.W[m][r] += Fraction(1, len(receivers))
         self.w = [self.f[m] + sum(W[m] for W in self.W) for m in range(self.M)]
-        self.pair = {}
+        self.pair, self.added = {}, Counter()  # what the potentials of a timeline add to each (client, server)
         for i, j in sorted({(min(m, r), max(m, r)) for m in range(self.M) for r in self.W[m]}):
             there, back, d, every = self.W[i][j], self.W[j][i], self.dS, range(self.L)
             self.pair[i, j] = [[there * d[l][k] + back * d[k][l] for k in every] for l in every]
@@ -194,7 +194,8 @@ class Dual:  # the dual variables of a step, and the bound that they give
         for l in range(p.L):
             demand(not self.hard[l] or least[l] > 0, f"hard: θ of server {l} may be 0")
             bound -= (self.alpha[l] * p.A[l] + self.beta[l] * p.B[l]) / (least[l] if self.hard[l] else 1)
-        cost = [{l: p.w[m] * p.dH[m][l] + self.charge(p, region, m, l, least[l]) for l in region.allowed[m]}
+        own = {(m, l): p.w[m] * p.dH[m][l] + p.added[m, l] for m in range(p.M) for l in region.allowed[m]}
+        cost = [{l: own[m, l] + self.charge(p, region, m, l, least[l]) for l in region.allowed[m]}
                 for m in range(p.M)]  # fmt: skip
         messages = {(i, j): self.messages(p, region, i, j) for i, j in p.pair}
         for edge, both in messages.items():
@@ -270,6 +271,8 @@ class HomePrices:  # labels are (server, 1 if processed there or 0 if delegated 
         places = [(edge, label) for edge in sorted(p.pair) for label in self.labels]
         self.message = unpacked(step, "messages", places, unit)
         self.nu = unpacked(step, "prices", [(m, *label) for m in range(p.M) for label in self.labels], unit)
+        self.eta = unpacked(step, "pair_prices", places, unit) if "pair_prices" in step else dict.fromkeys(places, 0)
+        demand(all(0 <= x <= limit for x in self.eta.values()), "pair_prices: wrong numbers")
         self.least = unpacked(step, "least", list(range(p.L)), unit)
         numbers = [*self.message.values(), *self.nu.values(), *self.least.values()]
         demand(all(abs(x) <= limit for x in numbers), "prices: a number is too large")
@@ -285,7 +288,9 @@ class HomePrices:  # labels are (server, 1 if processed there or 0 if delegated 
         for i, j in p.pair:
             to_i = {label: self.message[(i, j), label] for label in cost[i]}
             sent, received = p.W[i].get(j, 0), p.W[j].get(i, 0)
-            to_j = {(k, t): min(s * sent * p.dS[l][k] + t * received * p.dS[k][l] - to_i[l, s] for l, s in to_i)
+            both = {label: self.eta[(i, j), label] for label in to_i}  # no two clients of a server have different s
+            to_j = {(k, t): min(s * sent * p.dS[l][k] + t * received * p.dS[k][l] - to_i[l, s]
+                                + (both[l, s] if l == k else 0) for l, s in to_i if l != k or s == t)
                     for k, t in cost[j]}  # fmt: skip
             for m, message in ((i, to_i), (j, to_j)):
                 cost[m] = {label: cost[m][label] + message[label] for label in message}
@@ -297,7 +302,11 @@ class HomePrices:  # labels are (server, 1 if processed there or 0 if delegated 
             for bits in range(2 ** len(allowed)):
                 content = [m for k, m in enumerate(allowed) if bits >> k & 1]
                 theta = p.theta(l, content)
-                profit = sum(theta * self.nu[m, l, 1] + (1 - theta) * self.nu[m, l, 0] for m in content)
+                price = {m: self.nu[m, l, 0] + theta * (self.nu[m, l, 1] - self.nu[m, l, 0]) for m in content}
+                pairs = [(i, j) for i, j in p.pair if i in price and j in price]
+                profit = sum(price.values()) + sum(
+                    theta * self.eta[edge, (l, 1)] + (1 - theta) * self.eta[edge, (l, 0)] for edge in pairs
+                )
                 demand(-profit >= self.least[l], f"least: a content of server {l} is below it")
 
 
@@ -331,8 +340,9 @@ def unpacked(step, name, places, unit):  # the numbers of a packed array by thei
 def check_format(certificate):  # the fields and types of the whole file, also of steps that are ignored later
     known = {"format", "instance", "home", "claim", "bits", "proof", *OPTIONAL}
     demand(isinstance(certificate, dict) and {*certificate, *OPTIONAL} == known, "certificate: wrong fields")
-    demand(certificate["format"] in ("relocbench-certificate/1", "relocbench-certificate/2"), "format: unknown")
-    kinds = ["dual", *KINDS] + ["contents", "home-prices"] * certificate["format"].endswith("2")
+    version = str(certificate["format"]).removeprefix("relocbench-certificate/")
+    demand(version in ("1", "2", "3"), "format: unknown")
+    kinds = ["dual", *KINDS] + ["contents", "home-prices"] * (version > "1")
     demand(isinstance(certificate["proof"], list) and len(certificate["proof"]) <= 100_000, "proof: no list of steps")
     made = {} if certificate.get("made") is None else certificate["made"]
     entries = made.values() if isinstance(made, dict) else [None]
@@ -340,9 +350,11 @@ def check_format(certificate):  # the fields and types of the whole file, also o
     for step in certificate["proof"]:
         demand(isinstance(step, dict) and step.get("step") in kinds, "proof: unknown step")
         arrays = ARRAYS.get(step["step"], ("first",))
+        if step["step"] == "home-prices" and version < "3":
+            arrays = [name for name in arrays if name != "pair_prices"]
         known = {"step", *OTHERS[step["step"]].split(), *arrays}
         demand(set(step) == known and type(step.get("fix", True)) is bool, "proof: a step has wrong fields")
-        for array in [step[name] for name in ARRAYS.get(step["step"], ())]:
+        for array in [step[name] for name in ARRAYS.get(step["step"], ()) if name in arrays]:
             demand(isinstance(array, dict) and set(array) == {"bits", "data"}, "an array has wrong fields")
             demand(type(array["bits"]) is int and array["bits"] in (0, 1, *range(8, 65, 8)), "an array has wrong bits")
             demand(isinstance(array["data"], str) and BASE64.fullmatch(array["data"]), "an array is not in base64")

@@ -124,9 +124,9 @@ def test_prices_of_any_size_bound_every_assignment_of_a_region(near):
 
 
 def as_json(step):
-    from relocbench.formulations.certificates.certificate import _step_to_json
+    from relocbench.formulations.certificates.certificate import step_to_json
 
-    return _step_to_json(step)
+    return step_to_json(step)
 
 
 def proof_of(instance, seed=0):

@@ -1,6 +1,7 @@
 import dataclasses
 import functools
 import itertools
+import json
 import math
 import re
 from fractions import Fraction
@@ -10,7 +11,7 @@ import pytest
 
 from relocbench.formulations.bounding.certificate_steps import home_prices_to_step
 from relocbench.formulations.bounding.client_graph import client_graph
-from relocbench.formulations.bounding.contents_relaxation import ContentsRelaxation
+from relocbench.formulations.bounding.contents_relaxation import ContentsParams, ContentsRelaxation
 from relocbench.formulations.certificates.budget import Budget
 from relocbench.formulations.certificates.certificate import (
     Certificate,
@@ -28,10 +29,13 @@ from relocbench.formulations.certificates.topic_search import TopicSearch
 from relocbench.formulations.certificates.verification import verify
 from relocbench.instances.errors import InputError
 from relocbench.instances.evaluation_exact import evaluate_exact
+from relocbench.instances.files.homes_file import read_homes
 from relocbench.instances.instance import Instance
 from tests.formulations.certificates.duals import Costs, instances_of_every_kind, random_region, refused_by_the_second
 
-ARRAYS = ("messages", "prices", "least", "ends", "beta")
+ARRAYS = ("messages", "prices", "pair_prices", "least", "ends", "beta")
+# Pairs get prices early, because the instances are small.
+EARLY_PAIRS = ContentsParams(first_pairs=5, next_pairs=5, violated=0.001)
 # Numbers that an attack may use: limits of 64 and 40 bits, and what is next to them.
 EXTREMES = (0, 1, -1, 1 << 39, 1 << 40, (1 << 40) + 1, -(1 << 40), 1 << 62, (1 << 63) - 1, -(1 << 63))
 
@@ -39,7 +43,8 @@ EXTREMES = (0, 1, -1, 1 << 39, 1 << 40, (1 << 40) + 1, -(1 << 40), 1 << 62, (1 <
 def found_step(instance: Instance, steps: int = 25) -> HomePrices:
     """The step that the solver finds for an instance."""
     home = np.zeros(instance.n_clients, np.int32)
-    relaxation = ContentsRelaxation(client_graph(instance), home, float(evaluate_exact(instance, home).objective))
+    cost = float(evaluate_exact(instance, home).objective)
+    relaxation = ContentsRelaxation(client_graph(instance), home, cost, EARLY_PAIRS)
     for _ in range(steps):
         relaxation.step()
     relaxation.prove(100_000)
@@ -57,7 +62,8 @@ def random_step(problem: IntegerProblem, rng: np.random.Generator) -> HomePrices
         ranges=ranges,
         messages=rng.integers(-(1 << 16), 1 << 16, (len(problem.first), 2 * servers)),
         prices=prices,
-        least=-(1 << 23) * np.ones(servers, np.int64),
+        pair_prices=np.maximum(rng.integers(-(1 << 20), 1 << 20, (len(problem.first), 2 * servers)), 0),
+        least=-(1 << 24) * np.ones(servers, np.int64),
         ends=-np.sort(-rng.integers(0, (1 << 20) + 1, (servers, ranges)), axis=1),
         beta=rng.integers(0, 1 << 29, (servers, ranges + 2)),
     )
@@ -67,6 +73,7 @@ def largest_profit(instance: Instance, problem: IntegerProblem, bound: HomePrice
     """The largest profit of a content of a server, by enumeration in rationals, rounded up."""
     best = Fraction(0)
     local, delegated = (bound._prices[:, label].tolist() for label in (l, problem.n_servers + l))
+    pairs = list(zip(problem.first.tolist(), problem.second.tolist(), bound._pair_prices.tolist(), strict=True))
     allowed = np.flatnonzero(bound._region.allowed[:, l]).tolist()
     for size in range(len(allowed) + 1):
         for content in itertools.combinations(allowed, size):
@@ -79,7 +86,11 @@ def largest_profit(instance: Instance, problem: IntegerProblem, bound: HomePrice
             capacities = problem.storage_capacity[l], problem.compute_capacity[l]
             thetas = [Fraction(c, load) for c, load in zip(capacities, loads, strict=True) if load > c]
             theta = min([Fraction(1), *thetas])
-            best = max(best, sum((theta * local[m] + (1 - theta) * delegated[m] for m in content), Fraction(0)))
+            profit = sum((theta * local[m] + (1 - theta) * delegated[m] for m in content), Fraction(0))
+            for i, j, price in pairs:
+                if i in inside and j in inside:
+                    profit += theta * price[l] + (1 - theta) * price[problem.n_servers + l]
+            best = max(best, profit)
     return -(-best.numerator // best.denominator)
 
 
@@ -116,6 +127,7 @@ def arrays_of(problem: IntegerProblem, step: HomePrices) -> dict[str, np.ndarray
     """The arrays of a step."""
     servers, labels = problem.n_servers, 2 * problem.n_servers
     shapes = {"messages": (len(problem.first), labels), "prices": (problem.n_clients, labels), "least": (servers,)}
+    shapes["pair_prices"] = shapes["messages"]
     shapes |= {"ends": (servers, step.ranges), "beta": (servers, step.ranges + 2)}
     return {name: unpacked(getattr(step, name), shape, name).copy() for name, shape in shapes.items()}
 
@@ -147,6 +159,7 @@ def tampered(problem: IntegerProblem, proof: Certificate, least: Fraction, rng: 
             "raise",
             "prices",
             "delegated",
+            "pairs",
             "shift",
             "field",
             "claim",
@@ -172,6 +185,8 @@ def tampered(problem: IntegerProblem, proof: Certificate, least: Fraction, rng: 
                 numbers["least"] -= more * problem.n_clients
         elif kind == "delegated":  # contents would earn more by delegation
             numbers["prices"][:, problem.n_servers :] += more
+        elif kind == "pairs":  # pairs of clients pay for what they have together, or get something for it
+            numbers["pair_prices"] += more if rng.random() < 0.7 else -more
         elif kind == "shift":  # from one server to another
             numbers["least"] += more * (np.arange(problem.n_servers) == where % problem.n_servers)
             numbers["least"] -= more * (np.arange(problem.n_servers) == (where + 1) % problem.n_servers)
@@ -209,6 +224,7 @@ def test_no_change_of_prices_proves_a_false_claim(part):
             assert verdict.bound <= least
         refused_by_search += "expected at most the value of every content" in verdict.reason
     assert 100 < proved < 1000
+    assert sum(arrays_of(problem, proof.proof[0])["pair_prices"].any() for _, problem, proof, _ in known) > 5
     assert refused_by_search > 100
 
 
@@ -236,15 +252,33 @@ def test_the_file_keeps_a_step_with_prices(tmp_path):
     value = HomePricesBound(problem, root_region(problem), step).value
     proof = Certificate(instance=instance.hash, home=home, claim=int(value * (1 << 30)), bits=30, proof=(step,))
     write_certificate(proof, tmp_path / "proof.json")
-    assert '"relocbench-certificate/2"' in (tmp_path / "proof.json").read_text()
+    assert '"relocbench-certificate/3"' in (tmp_path / "proof.json").read_text()
     assert verify(instance, tmp_path / "proof.json") == verify(instance, proof)
     assert verify(instance, proof).proved
+    assert read_homes(tmp_path / "proof.json", instance).tolist() == home.tolist()
     read = read_certificate(tmp_path / "proof.json").proof[0]
     assert (read.bits, read.ranges) == (step.bits, step.ranges)
-    # The first format does not have this step.
-    old = (tmp_path / "proof.json").read_text().replace("certificate/2", "certificate/1")
-    (tmp_path / "old.json").write_text(old)
-    assert "proof[0].step: expected dual" in verify(instance, tmp_path / "old.json").reason
+    # The first format does not have this step, and the second has it without prices of pairs.
+    for version, reason in (("1", "proof[0].step: expected dual"), ("2", "proof[0].pair_prices: unknown field")):
+        old = (tmp_path / "proof.json").read_text().replace("certificate/3", f"certificate/{version}")
+        (tmp_path / "old.json").write_text(old)
+        assert reason in verify(instance, tmp_path / "old.json").reason
+
+
+def test_a_step_of_the_format_before_has_no_prices_of_pairs(tmp_path):
+    _, instance = next(instances_of_every_kind(1, 4))
+    problem, path = IntegerProblem(instance), tmp_path / "proof.json"
+    nothing = np.zeros((len(problem.first), 2 * problem.n_servers), np.int64)
+    step = dataclasses.replace(found_step(instance), pair_prices=nothing)
+    proof = Certificate(instance=instance.hash, home=Costs(instance).least()[1], claim=1, bits=30, proof=(step,))
+    write_certificate(proof, path)
+    content = json.loads(path.read_text())
+    content["format"] = "relocbench-certificate/2"
+    del content["proof"][0]["pair_prices"]
+    path.write_text(json.dumps(content))
+    assert verify(instance, path) == verify(instance, proof)
+    assert verify(instance, path).proved
+    assert refused_by_the_second(instance, path) == ""
 
 
 @pytest.mark.parametrize(
@@ -254,6 +288,7 @@ def test_the_file_keeps_a_step_with_prices(tmp_path):
         ({"ends": np.array([[1, 2]]), "ranges": 2}, "ends: expected"),
         ({"prices": np.array([[1 << 50]])}, r"prices\[0\]: expected a number from"),
         ({"beta": -1}, "beta: expected numbers from 0"),
+        ({"pair_prices": -1}, "pair_prices: expected numbers from 0"),
     ],
 )
 def test_a_step_out_of_range_is_refused_with_a_reason(change, reason):
@@ -262,6 +297,7 @@ def test_a_step_out_of_range_is_refused_with_a_reason(change, reason):
     step = random_step(problem, np.random.default_rng(0))
     servers, ranges = problem.n_servers, change.get("ranges", step.ranges)
     shapes = {"ends": (servers, ranges), "prices": (problem.n_clients, 2 * servers), "beta": (servers, ranges + 2)}
+    shapes["pair_prices"] = (len(problem.first), 2 * servers)
     arrays = {name: np.broadcast_to(value, shapes[name]).copy() for name, value in change.items() if name in shapes}
     if "ends" in change:
         arrays["beta"] = np.zeros((servers, ranges + 2), np.int64)

@@ -25,7 +25,7 @@ from relocbench.formulations.certificates.certificate import Certificate, read_c
 from relocbench.formulations.certificates.integer_problem import IntegerProblem
 from relocbench.formulations.certificates.packed_arrays import to_json as to_json_packed
 from relocbench.formulations.certificates.region import root_region, split_region
-from relocbench.formulations.certificates.verification import _check_proof, verify
+from relocbench.formulations.certificates.verification import check_proof, verify
 from relocbench.instances.errors import InputError
 from relocbench.instances.files.instance_json import read_json, to_json
 from relocbench.instances.library import library
@@ -64,7 +64,7 @@ def first_proves(instance, path, caps=()):
     """Whether the first verifier accepts the proof of a file, also for a claim below 0, which needs none."""
     certificate = read_certificate(path)
     try:
-        _check_proof(IntegerProblem(instance, *caps), certificate.proof, certificate.bound, lambda step: None)
+        check_proof(IntegerProblem(instance, *caps), certificate.proof, certificate.bound, lambda step: None)
     except InputError as error:
         if "is not proved" in str(error):
             return False
@@ -323,7 +323,8 @@ def packed_bytes(raw, more=b""):
         (False, {"home": [0, 1, 0]}),
         (False, {"instance": "0" * 64}),
         (True, {"format": "relocbench-certificate/2"}),
-        (False, {"format": "relocbench-certificate/3"}),
+        (True, {"format": "relocbench-certificate/3"}),
+        (False, {"format": "relocbench-certificate/4"}),
         (True, {"format": "relocbench-certificate/2", "proof": [CONTENTS]}),
         (False, {"format": "relocbench-certificate/1", "proof": [CONTENTS]}),
         (True, {"format": "relocbench-certificate/2", "proof": [CONTENTS | {"client_prices": ZERO}, DUAL]}),
