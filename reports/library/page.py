@@ -8,7 +8,7 @@ from urllib.parse import quote
 
 from markupsafe import Markup
 
-from relocbench.instances.errors import plural
+from relocbench.instances.errors import InputError, plural
 from relocbench.instances.library.library import Entry, Library
 from relocbench.reports.pages.page import Page
 from relocbench.reports.pages.tables import Cell, Column, Table, Value
@@ -75,8 +75,15 @@ def write_page(library: Library, path: Path, command: str, files: str | None = N
     -------
     Path
         The file.
+
+    Raises
+    ------
+    InputError
+        If the library is empty or the file cannot be written.
     """
     entries = list(library.entries.values())
+    if not entries:
+        raise InputError(str(library.folder), "has no entries; `relocbench library add` adds one")
     if files is None:
         files = quote(Path(os.path.relpath(library.folder.resolve(), path.parent.resolve())).as_posix())
     page = Page(f"Library of certified instances, version {library.version}", _lead(entries), kind=KIND)
@@ -97,7 +104,7 @@ def write_page(library: Library, path: Path, command: str, files: str | None = N
         "A file with homes or a certificate can improve an entry. The program verifies it first. It writes nothing if "
         "the file proves nothing or improves nothing, and says why."
     )
-    name = next((entry.name for entry in entries if entry.status != "optimal"), entries[0].name if entries else "NAME")
+    name = next((entry.name for entry in entries if entry.status != "optimal"), entries[0].name)
     folder = "" if library.folder == Library().folder else " --directory FOLDER"
     page.html(
         _listing(
@@ -175,8 +182,8 @@ def _table(entries: list[Entry], files: str) -> Table:
         Column("certificate"),
     ]
     caption = (
-        "Entries are **optimal** if the certificate proves the best homes optimal, within 10⁻⁶. The bar is the gap on a "
-        f"logarithmic scale from {SMALLEST_GAP:.2%} to {LARGEST_GAP:.0%}. Click a heading to sort. The certificate "
+        "Entries are **optimal** if the certificate proves the best homes optimal, within 10⁻⁶. The bar is the gap on "
+        f"a logarithmic scale from {SMALLEST_GAP:.2%} to {LARGEST_GAP:.0%}. Click a heading to sort. The certificate "
         "contains the best homes and the proof of the bound."
     )
     if any(entry.claimed is not None for entry in entries):
