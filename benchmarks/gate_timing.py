@@ -47,7 +47,12 @@ def session(instances: dict[str, JudgedInstance]) -> Session:
 def record(method: str, runs: MethodRuns, seconds: dict[str, float], instances: dict[str, JudgedInstance]) -> Record:
     """Return the record that a baseline would have."""
     lines = {
-        name: Line(rows[0].hash, tuple(row.objective or 0.0 for row in rows), (), times=times_of(rows, instances[name]))
+        name: Line(
+            rows[0].hash,
+            tuple(row.objective or 0.0 for row in rows),
+            (),
+            times=times_of(rows, instances[name], with_integrals=True),
+        )
         for name, rows in runs.complete.items()
     }
     return Record(method, SEEDS, 60.0, "*", 0, {}, lines, reference_seconds=seconds)

@@ -12,6 +12,7 @@ from relocbench.reports.gate.baseline import (
     Baseline,
     Line,
     Record,
+    Times,
     read_baseline,
     relative_folder,
     write_baseline,
@@ -21,6 +22,7 @@ from relocbench.reports.gate.comparison import Finding, compare
 from relocbench.reports.gate.judged_instances import JudgedInstance, folder_instances, library_instances
 from relocbench.reports.gate.machine_speed import SpeedMeter
 from relocbench.reports.gate.measurement import FailedRun, Job, MethodRuns, measure
+from relocbench.reports.gate.primal_integral import reports_progress
 from relocbench.reports.gate.timing import checked_criteria, times_of
 from relocbench.reports.gate.verdict import Change
 from relocbench.runs.isolation.import_guard import refuse_during_import
@@ -250,12 +252,17 @@ def _renewed_record(
 
 def _record(conditions: Record, measured: MethodRuns, judged: Mapping[str, JudgedInstance]) -> Record:
     rows = [row for part in measured.rows.values() for row in part]
-    lines = {name: _line(conditions, part, judged[name]) for name, part in measured.complete.items()}
+    lines = {}
+    for name, part in measured.complete.items():
+        times = None
+        if conditions.is_timed:
+            times = times_of(part, judged[name], with_integrals=any(map(reports_progress, rows)))
+        lines[name] = _line(part, judged[name], times)
     made = {name: rows[0].versions[name] for name in VERSIONS if name in rows[0].versions}
     return replace(conditions, made=made, lines=lines)
 
 
-def _line(conditions: Record, rows: Sequence[Row], judged: JudgedInstance) -> Line:
+def _line(rows: Sequence[Row], judged: JudgedInstance, times: Times | None) -> Line:
     return Line(
         instance=rows[0].hash,
         costs=tuple(row.objective for row in rows if row.objective is not None),
@@ -264,5 +271,5 @@ def _line(conditions: Record, rows: Sequence[Row], judged: JudgedInstance) -> Li
         # The library has its bounds itself, and improves them.
         bound=judged.bound if judged.file else None,
         optimal=judged.optimal and bool(judged.file),
-        times=times_of(rows, judged) if conditions.is_timed else None,
+        times=times,
     )

@@ -107,8 +107,9 @@ def _read(path: Path) -> Iterator[tuple[str, str, Instance]]:
     """Yield the name, the file and the content of each instance of a file."""
     for instance in read_instances(path):
         if path.suffix == ".parquet":
-            name = instance.name or instance.hash[:12]
-            yield name, f"{path.name}#{instance.name}", instance
+            if not instance.name:
+                raise InputError(str(path), "expected a name for every instance, found one without")
+            yield instance.name, f"{path.name}#{instance.name}", instance
         else:
             yield re.sub(r"\.json(\.gz)?$", "", path.name), path.name, instance
 

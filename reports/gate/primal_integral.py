@@ -50,11 +50,11 @@ def reports_progress(row: Row) -> bool:
     Parameters
     ----------
     row
-        The run, which has homes.
+        The run.
 
     Returns
     -------
     bool
         Whether it did.
     """
-    return next(incumbents(row), None) is not None
+    return row.objective is not None and next(incumbents(row), None) is not None

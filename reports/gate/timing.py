@@ -11,7 +11,7 @@ from relocbench.reports.gate.comparison import Criterion, Pairs, Timed
 from relocbench.reports.gate.judged_instances import JudgedInstance
 from relocbench.reports.gate.machine_speed import SpeedChange, speed_change
 from relocbench.reports.gate.measurement import MethodRuns
-from relocbench.reports.gate.primal_integral import HORIZON, primal_integral, reports_progress
+from relocbench.reports.gate.primal_integral import HORIZON, primal_integral
 from relocbench.runs.run_store import Row
 
 # Times of instances that took less processor time than this in the baseline are not compared: the work around a method
@@ -70,7 +70,7 @@ def require_times(record: Record, criteria: Sequence[Criterion], path: Path) -> 
             raise InputError(str(path), problem)
 
 
-def times_of(rows: Sequence[Row], judged: JudgedInstance) -> Times:
+def times_of(rows: Sequence[Row], judged: JudgedInstance, *, with_integrals: bool) -> Times:
     """Return what a baseline stores about the times of a method on one instance.
 
     Parameters
@@ -79,6 +79,8 @@ def times_of(rows: Sequence[Row], judged: JudgedInstance) -> Times:
         The runs, one for each seed; all have homes.
     judged
         The instance. Without a bound, gaps are measured to the least cost of the runs.
+    with_integrals
+        Whether the method reports progress, so that primal integrals say something about it.
 
     Returns
     -------
@@ -89,8 +91,7 @@ def times_of(rows: Sequence[Row], judged: JudgedInstance) -> Times:
     reference = least if judged.bound is None else judged.bound
     seconds = tuple(row.cpu_seconds for row in rows)
     horizon = HORIZON * max(seconds)
-    reported = any(map(reports_progress, rows))
-    integrals = tuple(primal_integral(row, reference, horizon) for row in rows) if reported else ()
+    integrals = tuple(primal_integral(row, reference, horizon) for row in rows) if with_integrals else ()
     return Times(seconds, integrals, horizon, reference)
 
 
