@@ -162,7 +162,8 @@ def _lead(entries: list[Entry]) -> str:
 
 def _numbers(entries: list[Entry]) -> dict[str, str]:
     gaps = [entry.gap for entry in entries if entry.status != "optimal" and entry.gap is not None]
-    found = {"entries": str(len(entries)), "proved optimal": str(len(entries) - len(gaps))}
+    optimal = sum(entry.status == "optimal" for entry in entries)
+    found = {"entries": str(len(entries)), "proved optimal": str(optimal)}
     if gaps:
         middle = sorted(gaps)[len(gaps) // 2]
         found |= {"median gap of the others": f"{middle:.2%}", "largest gap": f"{max(gaps):.2%}"}
