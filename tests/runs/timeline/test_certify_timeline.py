@@ -111,3 +111,20 @@ def test_schedules_are_read_from_every_file_that_has_one(tmp_path):
         write_schedule(timeline, homes, "x.txt")
     with pytest.raises(InputError, match=r"^timeline: expected a Timeline, got"):
         certify_timeline("moving.parquet")
+
+
+@pytest.mark.parametrize(
+    "prices",
+    [
+        {"handover": 5e-324, "spool": 5e-324},
+        {"handover": 1e12, "spool": 1e12},
+        {"handover": 0.0, "spool": 1e12, "publication_period": 1e12},
+        {"handover": 1e-300, "publication_period": 1e-12},
+    ],
+)
+def test_prices_of_any_size_have_a_proved_bound(prices):
+    timeline = tiny_timeline(4).with_prices(**prices)
+    least = enumeration.solve(timeline)
+    certified = certify_timeline(timeline, schedule=least.homes, time_limit=0.3)
+    assert certified.verdict.proved
+    assert 0 < certified.bound <= certified.objective == pytest.approx(least.cost.total)
