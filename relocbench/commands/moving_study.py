@@ -8,6 +8,7 @@ import typer
 
 from relocbench.commands.options import Master, Set, read_parameters, read_seeds, started
 from relocbench.instances.errors import InputError, plural
+from relocbench.print_output import Print, print_files
 from relocbench.terminal import command_line, print_json, print_table, resumable
 
 # The options that describe generated timelines, by the name of their parameter.
@@ -72,6 +73,7 @@ def run(
     set_: Set = None,
     spark: Annotated[bool, typer.Option("--spark", help="Run on Spark, not with --jobs.")] = False,
     master: Master = None,
+    print_: Print = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Study how often homes must be computed again: periods, policies and methods, with a page that answers.
@@ -116,6 +118,7 @@ def run(
     data = found.write(out)
     summary = Summary(found)
     page = write_page(found, summary, command_line(), out / "moving.html")
+    print_files(page, print_, as_json)
     words = answers(summary)
     if as_json:
         print_json(
