@@ -74,13 +74,6 @@ def test_the_junit_file_is_valid_and_counts_right():
     assert "\N{REPLACEMENT CHARACTER}" in bad.find("testcase/error").get("message")
 
 
-def test_the_command_writes_both_files(tmp_path):
-    files = ("--markdown", tmp_path / "out" / "check.md", "--junit", tmp_path / "out" / "check.xml")
-    assert run_command("check", "--method", "nearest", "--instances", "tiny-loose-*", *files)[0] == 0
-    assert "passed: no method is worse" in (tmp_path / "out" / "check.md").read_text()
-    assert ElementTree.parse(tmp_path / "out" / "check.xml").getroot().get("failures") == "0"
-
-
 @pytest.mark.parametrize("option", ["--markdown", "--junit"])
 def test_a_file_that_cannot_be_written_and_an_update_give_one_line(option):
     code, out, err = run_command("check", "--method", "nearest", option, "/sys/x/check.out")
