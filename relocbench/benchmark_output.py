@@ -15,7 +15,13 @@ if TYPE_CHECKING:
     from relocbench.runs.sweep import EarlyStop
 
 
-def print_benchmark(rows: "list[Row]", out: Path, as_json: bool, stopped: "Sequence[EarlyStop]" = ()) -> int:
+def print_benchmark(
+    rows: "list[Row]",
+    out: Path,
+    as_json: bool,
+    stopped: "Sequence[EarlyStop]" = (),
+    wrong: "Sequence[Disagreement] | None" = None,
+) -> int:
     """Print the results of a benchmark and write its report.
 
     Parameters
@@ -28,6 +34,8 @@ def print_benchmark(rows: "list[Row]", out: Path, as_json: bool, stopped: "Seque
         Whether to print JSON instead of a table.
     stopped
         The methods whose other runs were not made, because their first runs failed.
+    wrong
+        The wrong answers among the runs; None to look for them.
 
     Returns
     -------
@@ -37,7 +45,7 @@ def print_benchmark(rows: "list[Row]", out: Path, as_json: bool, stopped: "Seque
     from relocbench.runs.cross_check import wrong_answers
     from relocbench.runs.sweep import group_of, summarise
 
-    wrong = wrong_answers(rows)
+    wrong = wrong_answers(rows) if wrong is None else wrong
     notes = [f"{stop.method} was {stop}" for stop in stopped]
     files = write_report(rows, out, wrong, "".join(f"{note}. " for note in notes))
     summaries = summarise(rows, group_of)
@@ -48,7 +56,8 @@ def print_benchmark(rows: "list[Row]", out: Path, as_json: bool, stopped: "Seque
         print_json(result | files)
         return len(wrong)
     for one in wrong:
-        print(f"WRONG: {one.instance}, seed {one.seed}: {one.message}")
+        where = "" if one.file is None else f"; smallest instance: {one.file}"
+        print(f"WRONG: {one.instance}, seed {one.seed}: {one.message}{where}")
     columns = (
         "instances",
         "method",
