@@ -211,7 +211,8 @@ def _write_model(
         temporary.write_text(text, encoding="utf-8")
     lines.append(
         f"\n`python {script}`, in this folder, solves `{model}` with {solver} alone, and once more with the homes "
-        f"above fixed. If the first objective is larger than the second, the solver is wrong; if not, the fault is elsewhere."
+        f"above fixed. If the first objective is larger than the second, the solver is wrong; otherwise the fault is "
+        "elsewhere."
     )
     return True
 

@@ -5,14 +5,17 @@ the solver; the options, the status, the lower bound and the values are those of
 some runs as optimal that have reached their time limit.
 """
 
+import contextlib
 import importlib
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from relocbench.instances.errors import InputError
 
+# The largest seed that all of them accept.
+LARGEST_SEED = 2_000_000_000
 # The tightest tolerance that each of these solvers accepts, on rows and on the integrality of variables.
 TOLERANCE = 1e-9
 
@@ -176,6 +179,35 @@ LICENSED_SOLVERS = {
 }
 
 
+@contextlib.contextmanager
+def licence_checked(name: str) -> Iterator[None]:
+    """Turn the exception of a solver whose licence does not suffice into one line.
+
+    Parameters
+    ----------
+    name
+        The solver.
+
+    Yields
+    ------
+    None
+        To the block that runs the solver.
+
+    Raises
+    ------
+    InputError
+        If the solver has no valid licence, or one for smaller models only.
+    """
+    try:
+        yield
+    except Exception as error:
+        # Each library has its own exceptions, and says in the message that its licence does not suffice.
+        text = " ".join(str(error).split())
+        if any(word in text.lower() for word in ("licen", "size-limited", "community", "1016", "maximum is")):
+            raise InputError(f"solver {name}", f"its licence does not suffice ({text[:150]})") from error
+        raise
+
+
 def run_licensed(name: str, problem: Any, variables: list[Any], options: Options, start: Any, log: bool) -> Found:
     """Solve a PuLP problem with a licensed solver.
 
@@ -217,7 +249,7 @@ def run_licensed(name: str, problem: Any, variables: list[Any], options: Options
     common = {"msg": log, "warmStart": start is not None}
     make = getattr(pulp, solver.pulp_name)
     threads = {"threads": options.threads} if name == "cplex" else {}  # PuLP would set it to 0 afterwards
-    try:
+    with licence_checked(name):
         if name == "xpress":
             # PuLP converts numbers to integers, 1e-9 to 0; it reads texts as they are.
             interface = make(options=[f"{key}={value}" for key, value in parameters.items()], **common)
@@ -228,12 +260,6 @@ def run_licensed(name: str, problem: Any, variables: list[Any], options: Options
         interface.buildSolverModel(problem)
         interface.callSolver(problem)
         found = solver.found(problem.solverModel, variables)
-    except Exception as error:
-        # Each library has its own exceptions, and says in the message that its licence does not suffice.
-        text = " ".join(str(error).split())
-        if any(word in text.lower() for word in ("licen", "size-limited", "community", "1016", "maximum is")):
-            raise InputError(f"solver {name}", f"its licence does not suffice ({text[:150]})") from error
-        raise
     if not found.values and found.optimal:
         raise ArithmeticError(f"{name} reports an optimum without a solution")
     return Found(found.optimal, found.bound if abs(found.bound) < 1e15 else -math.inf, found.values, found.nodes)

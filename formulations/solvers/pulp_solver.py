@@ -24,6 +24,7 @@ import numpy.typing as npt
 from relocbench.formulations.incumbent import Incumbent
 from relocbench.formulations.linearisation import Linearisation
 from relocbench.formulations.scaling import Negligible
+from relocbench.formulations.solvers import licensed_solvers
 from relocbench.formulations.solvers.availability import require_solver
 from relocbench.formulations.solvers.licensed_solvers import LICENSED_SOLVERS, Options, run_licensed
 from relocbench.formulations.solvers.pulp_model import Arrays, LinearModel
@@ -45,7 +46,6 @@ HIGHS_LEAST_COEFFICIENT = 1e-12
 LEAST_SHARE = 100.0
 NEGLIGIBLE_COST = 1e-7
 LARGEST_SEED = 2**31 - 2
-LARGEST_LICENSED_SEED = 2_000_000_000
 # CBC reads its clock only occasionally. It is killed this many seconds after its time limit.
 GRACE = 2.0
 
@@ -431,7 +431,7 @@ def _finite(bound: float) -> float:
 
 def _run_licensed(solver: str, task: Task) -> bool:
     """Run a licensed solver. Its bound and its homes are known only at the end: these interfaces have no callbacks."""
-    options = Options(task.left, task.threads, task.seed % LARGEST_LICENSED_SEED, task.presolve)
+    options = Options(task.left, task.threads, task.seed % licensed_solvers.LARGEST_SEED, task.presolve)
     found = run_licensed(solver, task.model.problem, task.model.columns, options, task.warm, task.log)
     task.facts["nodes"] = float(found.nodes)
     if len(found.values):
