@@ -173,6 +173,11 @@ def run(
     -------
     Solution
         The best homes found and the lower bound.
+
+    Raises
+    ------
+    InputError
+        If the solver is not installed, or cannot solve a relaxation with a bound of its own multipliers.
     """
     require_solver(solver)
     if relax and solver in LICENSED_SOLVERS:

@@ -448,9 +448,12 @@ def run_licensed(
     from pyomo.repn import generate_standard_repn
 
     solver = SolverFactory(f"{name}_direct")
-    options = Options(
-        _remaining(incumbent, settings), settings.threads, settings.seed % LARGEST_SEED, settings.presolve
+    rows = list(model.component_data_objects(Constraint, active=True))
+    incumbent.check_coefficients(
+        [float(number) for row in rows for number in generate_standard_repn(row.body).linear_coefs], HIGHS_FEASIBILITY
     )
+    seed = settings.seed % LARGEST_SEED
+    options = Options(_remaining(incumbent, settings), settings.threads, seed, settings.presolve)
     for option, number in LICENSED_SOLVERS[name].options(options).items():
         solver.options[option.replace(".", "_") if name == "cplex" else option] = number
     with licence_checked(name):
