@@ -9,10 +9,13 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from relocbench.formulations.incumbent import slack
+from relocbench.formulations.model_files.export import MODELS
+from relocbench.instances.evaluation import evaluate
 from relocbench.instances.files.file_name import safe_file_name
 from relocbench.instances.generators.families import family
 from relocbench.instances.instance import Instance
 from relocbench.instances.library.library import Entry, Library
+from relocbench.instances.nearest_server import nearest_server
 from relocbench.runs.isolation.supervisor import Worker
 from relocbench.runs.methods import METHODS, Selector
 from relocbench.runs.run_store import Row, Store
@@ -376,13 +379,13 @@ def document(
         The disagreement with the ``file`` of the small instance.
     """
     pair = [selectors[name] for name in disagreement.methods if name in selectors]
-    small, rows = instance, list[Row]()
-    if len(pair) == len(disagreement.methods):
-        small, rows = _shrunk(instance, disagreement, pair, limits, seconds)
-    else:
-        with contextlib.ExitStack() as stack:
-            rows = _runs(_workers(pair, limits, stack), instance, limits, disagreement.seed)
-        rows += [_certified(rows[0], entry) for entry in Library().entries.values() if entry.instance == instance.hash]
+    by_library = len(pair) < len(disagreement.methods)
+    small = instance if by_library else _shrunk(instance, disagreement, pair, limits, seconds)
+    with contextlib.ExitStack() as stack:
+        rows = _runs(_workers(pair, limits, stack), small, limits, disagreement.seed)
+    if by_library:
+        entries = [entry for entry in Library().entries.values() if entry.instance == instance.hash]
+        rows += [replace(_certified(rows[0], entry), home=None) for entry in entries]
     path = write_folder(out / _file_name(disagreement), small, disagreement.message, pair, rows)
     return replace(disagreement, file=str(path))
 
@@ -402,20 +405,24 @@ def _runs(workers: list[tuple[Selector, Worker]], instance: Instance, limits: Li
 
 def _shrunk(
     instance: Instance, disagreement: Disagreement, pair: Sequence[Selector], limits: Limits, seconds: float
-) -> tuple[Instance, list[Row]]:
-    """Return a small instance on which the same methods disagree in the same way, and their runs on it."""
+) -> Instance:
+    """Return a small instance on which the same methods disagree in the same way."""
     shorter = Limits(min(limits.time, SHRINK_RUN_SECONDS), limits.memory)
     with contextlib.ExitStack() as stack:
         workers = _workers(pair, limits, stack)
 
+        needs_model = any(selector.method.name in MODELS for selector in pair)
+
         def disagrees(candidate: Instance) -> bool:
+            # Where the nearest servers cost nothing, there is no model to write.
+            if needs_model and evaluate(candidate, nearest_server(candidate)).objective == 0:
+                return False
             rows = _runs(workers, candidate, shorter, disagreement.seed)
             return any(
                 (found.kind, found.methods) == (disagreement.kind, disagreement.methods) for found in compare(rows)
             )
 
-        small = shrink(instance, disagrees, seconds=seconds)
-        return small, _runs(workers, small, shorter, disagreement.seed)
+        return shrink(instance, disagrees, seconds=seconds)
 
 
 def _disagreement(kind: str, row: Row, message: str, *others: str) -> Disagreement:

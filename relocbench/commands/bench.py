@@ -141,11 +141,14 @@ def _documented(
     rows: "list[Row]", instances: "list[Instance]", selectors: "list[Selector]", limits: "Limits", out: Path
 ) -> "list[Disagreement]":
     """Return the wrong answers; the first of each kind and pair of methods has a folder for the solver's authors."""
-    from relocbench.runs.cross_check import document, wrong_answers
+    from relocbench.runs.cross_check import by_instance, compare, document, wrong_answers
 
+    # Where a method of this benchmark refutes a claim, too, the instance can be made smaller; the library knows none.
+    among = {(one.hash, one.methods[0], one.kind): one for part in by_instance(rows).values() for one in compare(part)}
     named, by_hash = {str(one): one for one in selectors}, {one.hash: one for one in instances}
     found, known = [], set()
-    for wrong in wrong_answers(rows):
+    for one in wrong_answers(rows):
+        wrong = among.get((one.hash, one.methods[0], one.kind), one)
         if (wrong.kind, wrong.methods) not in known:
             known.add((wrong.kind, wrong.methods))
             wrong = document(wrong, by_hash[wrong.hash], named, limits, out / "disagreements")
