@@ -1,6 +1,6 @@
 """The basic mixed-integer linear model, with a variable for every product: exact, but weak where capacities bind."""
 
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -8,7 +8,7 @@ import numpy.typing as npt
 from relocbench.formulations.incumbent import Incumbent
 from relocbench.formulations.linearisation import Linearisation
 from relocbench.formulations.solvers.pulp_model import Key, LinearModel, Variables
-from relocbench.formulations.solvers.pulp_solver import run
+from relocbench.formulations.solvers.pulp_solver import SolverName, run
 from relocbench.instances.instance import Instance
 from relocbench.instances.kernels.ragged import FloatArray, IntArray
 from relocbench.instances.solution import Progress, Solution
@@ -22,7 +22,7 @@ def solve(
     start: npt.ArrayLike | None = None,
     on_progress: Progress | None = None,
     log: bool = False,
-    solver: Literal["highs", "cbc", "scip"] = "highs",
+    solver: SolverName = "highs",
     relax: bool = False,
     threads: int = 1,
     presolve: bool = True,
@@ -40,7 +40,7 @@ def solve(
     log
         Whether the solver prints its log.
     solver
-        HiGHS, SCIP, or the CBC that comes with PuLP.
+        HiGHS, SCIP, the CBC that comes with PuLP, or a licensed solver where it is installed.
     relax
         Whether to solve only the linear relaxation. Its value is a lower bound; rounding it gives the homes.
     threads

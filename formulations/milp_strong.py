@@ -9,7 +9,7 @@ from relocbench.formulations.incumbent import Incumbent
 from relocbench.formulations.linearisation import Linearisation
 from relocbench.formulations.milp_basic import BasicModel
 from relocbench.formulations.solvers.pulp_model import Key, Variables
-from relocbench.formulations.solvers.pulp_solver import run
+from relocbench.formulations.solvers.pulp_solver import SolverName, run
 from relocbench.instances.instance import Instance
 from relocbench.instances.kernels.ragged import FloatArray, IntArray
 from relocbench.instances.solution import Progress, Solution
@@ -25,7 +25,7 @@ def solve(
     start: npt.ArrayLike | None = None,
     on_progress: Progress | None = None,
     log: bool = False,
-    solver: Literal["highs", "cbc", "scip"] = "highs",
+    solver: SolverName = "highs",
     condition: Condition = "everywhere",
     relax: bool = False,
     threads: int = 1,
@@ -44,7 +44,7 @@ def solve(
     log
         Whether the solver prints its log.
     solver
-        HiGHS, SCIP, or the CBC that comes with PuLP.
+        HiGHS, SCIP, the CBC that comes with PuLP, or a licensed solver where it is installed.
     condition
         ``together`` conditions the load of a server on each client of that server. ``everywhere`` also conditions it on
         the clients of the other servers, which gives a tighter and larger model.

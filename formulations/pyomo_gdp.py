@@ -1,5 +1,6 @@
 """The model with ``θ = min(1, A/a, B/v)`` as a disjunction, which Pyomo.GDP linearises, solved with HiGHS."""
 
+import functools
 from collections.abc import Callable
 from typing import Any, Literal
 
@@ -8,8 +9,15 @@ import numpy.typing as npt
 
 from relocbench.formulations.incumbent import Incumbent
 from relocbench.formulations.linearisation import Linearisation
-from relocbench.formulations.solvers.availability import require
-from relocbench.formulations.solvers.pyomo_solver import HIGHS_ERROR, Settings, limits_at, run_highs, solve_model
+from relocbench.formulations.solvers.availability import require, require_solver
+from relocbench.formulations.solvers.pyomo_solver import (
+    HIGHS_ERROR,
+    Settings,
+    limits_at,
+    run_highs,
+    run_licensed,
+    solve_model,
+)
 from relocbench.instances.instance import Instance
 from relocbench.instances.solution import Progress, Solution
 
@@ -23,6 +31,7 @@ def solve(
     on_progress: Progress | None = None,
     log: bool = False,
     transform: Literal["bigm", "hull"] = "bigm",
+    solver: Literal["highs", "gurobi", "cplex", "xpress"] = "highs",
     threads: int = 1,
     presolve: bool = True,
 ) -> Solution:
@@ -41,17 +50,20 @@ def solve(
     transform
         How Pyomo linearises the disjunctions: ``bigm`` relaxes rows with large constants, ``hull`` gives each disjunct
         its own copy of the variables.
+    solver
+        HiGHS, or a licensed solver where it is installed.
     threads
-        The number of threads of HiGHS.
+        The number of threads of the solver.
     presolve
-        Whether HiGHS may simplify the model first.
+        Whether the solver may simplify the model first.
 
     Returns
     -------
     Solution
         The best homes found and the lower bound.
     """
-    require("method pyomo-gdp", "pyomo", "highspy")
+    require("method pyomo-gdp", "pyomo")
+    require_solver(solver)
     incumbent = Incumbent(instance, start, on_progress)
 
     def build_started(coefficients: Linearisation, check: Callable[[], None]) -> Any:
@@ -66,7 +78,7 @@ def solve(
 
     return solve_model(
         build_started,
-        run_highs,
+        run_highs if solver == "highs" else functools.partial(run_licensed, solver),
         lambda scaled: HIGHS_ERROR * scaled.magnitude,
         incumbent,
         Settings(seed, time_limit, threads, presolve, log),

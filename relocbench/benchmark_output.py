@@ -17,7 +17,12 @@ if TYPE_CHECKING:
 
 
 def print_benchmark(
-    rows: "list[Row]", out: Path, as_json: bool, stopped: "Sequence[EarlyStop]" = (), for_print: bool = False
+    rows: "list[Row]",
+    out: Path,
+    as_json: bool,
+    stopped: "Sequence[EarlyStop]" = (),
+    for_print: bool = False,
+    wrong: "Sequence[Disagreement] | None" = None,
 ) -> int:
     """Print the results of a benchmark and write its report.
 
@@ -33,6 +38,8 @@ def print_benchmark(
         The methods whose other runs were not made, because their first runs failed.
     for_print
         Whether to write tables and figures as files for a paper, too.
+    wrong
+        The wrong answers among the runs; None to look for them.
 
     Returns
     -------
@@ -42,7 +49,7 @@ def print_benchmark(
     from relocbench.runs.cross_check import wrong_answers
     from relocbench.runs.sweep import group_of, summarise
 
-    wrong = wrong_answers(rows)
+    wrong = wrong_answers(rows) if wrong is None else wrong
     notes = [f"{stop.method} was {stop}" for stop in stopped]
     files = write_report(rows, out, wrong, "".join(f"{note}. " for note in notes), for_print)
     summaries = summarise(rows, group_of)
@@ -53,7 +60,8 @@ def print_benchmark(
         print_json(result | files)
         return len(wrong)
     for one in wrong:
-        print(f"WRONG: {one.instance}, seed {one.seed}: {one.message}")
+        where = "" if one.file is None else f"; smallest instance: {one.file}"
+        print(f"WRONG: {one.instance}, seed {one.seed}: {one.message}{where}")
     columns = (
         "instances",
         "method",

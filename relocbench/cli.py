@@ -26,6 +26,7 @@ COMMANDS = (
     "describe",
     "solve",
     "evaluate",
+    "export",
     "certify",
     "verify",
     "study",

@@ -3,23 +3,26 @@
 import contextlib
 import queue
 import threading
-from collections.abc import Generator, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from relocbench.formulations.incumbent import slack
+from relocbench.formulations.model_files.export import MODELS
+from relocbench.instances.evaluation import evaluate
 from relocbench.instances.files.file_name import safe_file_name
 from relocbench.instances.generators.families import family
 from relocbench.instances.instance import Instance
-from relocbench.instances.instance_source import write_instance
 from relocbench.instances.library.library import Entry, Library
+from relocbench.instances.nearest_server import nearest_server
 from relocbench.runs.isolation.supervisor import Worker
 from relocbench.runs.methods import METHODS, Selector
 from relocbench.runs.run_store import Row, Store
 from relocbench.runs.selectors import parse_selector
 from relocbench.runs.shrink_instance import shrink
 from relocbench.runs.sweep import Limits, Task, execute
+from relocbench.runs.wrong_answer_folder import write_folder
 
 # Heuristics take part because no valid bound exceeds the cost of their homes.
 HEURISTICS = ("nearest", "reloc", "anneal[moves=20000]")
@@ -272,7 +275,7 @@ def conclude(
     rows, instances, selectors, limits
         What was run.
     out
-        Folder for the small instances; None to look for none.
+        Folder for the folders about the disagreements, with small instances; None to write none.
     shrink_seconds
         Time limit for shrinking one instance.
 
@@ -292,11 +295,7 @@ def conclude(
             fault = disagreement.kind, disagreement.methods
             if out is not None and fault not in shrunk:
                 shrunk.add(fault)
-                pair = [named[name] for name in disagreement.methods]
-                small = _shrunk(by_hash[key], disagreement, pair, limits, shrink_seconds)
-                path = out / _file_name(disagreement)
-                write_instance(small, path)
-                disagreement = replace(disagreement, file=str(path))
+                disagreement = document(disagreement, by_hash[key], named, limits, out, shrink_seconds)
             found.append(disagreement)
     exact = {name for name, selector in named.items() if selector.method.proves == "optimality"}
     return Comparison(
@@ -350,19 +349,75 @@ def _row(worker: Worker, task: Task, limits: Limits, store: Store | None, retry_
     return execute(task, store, limits, worker=worker)
 
 
+def document(
+    disagreement: Disagreement,
+    instance: Instance,
+    selectors: Mapping[str, Selector],
+    limits: Limits,
+    out: Path,
+    seconds: float = SHRINK_SECONDS,
+) -> Disagreement:
+    """Write a folder about a disagreement: a small instance, models, scripts and claims.
+
+    Parameters
+    ----------
+    disagreement, instance
+        The disagreement and its instance.
+    selectors
+        The methods by their texts. If a claim is refuted by the library, which knows no smaller instances, the instance
+        is not shrunk.
+    limits
+        The limits of the runs.
+    out
+        The folder in which the new one is created.
+    seconds
+        Time limit for shrinking the instance.
+
+    Returns
+    -------
+    Disagreement
+        The disagreement with the ``file`` of the small instance.
+    """
+    pair = [selectors[name] for name in disagreement.methods if name in selectors]
+    by_library = len(pair) < len(disagreement.methods)
+    small = instance if by_library else _shrunk(instance, disagreement, pair, limits, seconds)
+    with contextlib.ExitStack() as stack:
+        rows = _runs(_workers(pair, limits, stack), small, limits, disagreement.seed)
+    if by_library:
+        entries = [entry for entry in Library().entries.values() if entry.instance == instance.hash]
+        rows += [replace(_certified(rows[0], entry), home=None) for entry in entries]
+    path = write_folder(out / _file_name(disagreement), small, disagreement.message, pair, rows)
+    return replace(disagreement, file=str(path))
+
+
+def _workers(
+    selectors: Sequence[Selector], limits: Limits, stack: contextlib.ExitStack
+) -> list[tuple[Selector, Worker]]:
+    return [
+        (selector, stack.enter_context(Worker(threads=selector.threads, memory_limit=limits.memory)))
+        for selector in selectors
+    ]
+
+
+def _runs(workers: list[tuple[Selector, Worker]], instance: Instance, limits: Limits, seed: int) -> list[Row]:
+    return [_row(worker, Task(instance, selector, seed), limits, None) for selector, worker in workers]
+
+
 def _shrunk(
     instance: Instance, disagreement: Disagreement, pair: Sequence[Selector], limits: Limits, seconds: float
 ) -> Instance:
     """Return a small instance on which the same methods disagree in the same way."""
     shorter = Limits(min(limits.time, SHRINK_RUN_SECONDS), limits.memory)
     with contextlib.ExitStack() as stack:
-        workers = [
-            (selector, stack.enter_context(Worker(threads=selector.threads, memory_limit=limits.memory)))
-            for selector in pair
-        ]
+        workers = _workers(pair, limits, stack)
+
+        needs_model = any(selector.method.name in MODELS for selector in pair)
 
         def disagrees(candidate: Instance) -> bool:
-            rows = [_row(worker, Task(candidate, selector), shorter, None) for selector, worker in workers]
+            # Where the nearest servers cost nothing, there is no model to write.
+            if needs_model and evaluate(candidate, nearest_server(candidate)).objective == 0:
+                return False
+            rows = _runs(workers, candidate, shorter, disagreement.seed)
             return any(
                 (found.kind, found.methods) == (disagreement.kind, disagreement.methods) for found in compare(rows)
             )
@@ -389,4 +444,4 @@ def _certified(row: Row, entry: Entry) -> Row:
 
 
 def _file_name(disagreement: Disagreement) -> str:
-    return safe_file_name("-".join((disagreement.kind, *disagreement.methods, disagreement.instance)), ".json")
+    return safe_file_name("-".join((disagreement.kind, *disagreement.methods, disagreement.instance)))

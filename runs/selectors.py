@@ -20,6 +20,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from relocbench.formulations.solvers.availability import SOLVERS, require_solver
 from relocbench.instances.errors import InputError, did_you_mean, one_of, shown
 from relocbench.instances.files.homes_file import HOMES_ENDINGS
 from relocbench.instances.settings import setting
@@ -196,11 +197,13 @@ def require_available(selectors: Iterable[Selector]) -> None:
     Raises
     ------
     InputError
-        If a module that one of them needs is not installed.
+        If a module that one of them needs is not installed, or the solver that its settings name.
     """
     for selector in selectors:
         if problem := selector.method.unavailable():
             raise InputError(f"method {selector.method.name}", problem)
+        if (solver := selector.settings.get("solver")) in SOLVERS:
+            require_solver(solver)
 
 
 def _of_partial(partial: functools.partial[Any]) -> Selector:

@@ -143,9 +143,7 @@ def build(
     OutOfTimeError
         If the deadline is reached first.
     """
-    rows = [(l, t, level.lo, level.hi) for l in range(linear.n_servers) for t, level in enumerate(levels.of(l))]
-    server, level, lo, hi = (np.array(column) for column in zip(*rows, strict=True))
-    labels = Labels(server, level, lo * (1 - levels.rounding), hi)
+    labels = labels_of(levels)
     network = Network()
     for _ in range(linear.n_clients):
         network.variable(len(labels.server))
@@ -157,6 +155,24 @@ def build(
     _add_client_costs(network, linear, labels, exponent, limit)
     _add_pair_costs(network, linear, labels, exponent, limit, deadline)
     return network, labels
+
+
+def labels_of(levels: Levels) -> Labels:
+    """Return the labels of the clients.
+
+    Parameters
+    ----------
+    levels
+        The levels of ``θ``.
+
+    Returns
+    -------
+    Labels
+        All pairs of a server and one of its levels.
+    """
+    rows = [(l, t, level.lo, level.hi) for l in range(levels.linear.n_servers) for t, level in enumerate(levels.of(l))]
+    server, level, lo, hi = (np.array(column) for column in zip(*rows, strict=True))
+    return Labels(server, level, lo * (1 - levels.rounding), hi)
 
 
 def _add_server(network: Network, linear: Linearisation, labels: Labels, levels: Levels, l: int) -> None:

@@ -10,6 +10,17 @@ from relocbench.instances.errors import InputError
 
 # How to install the solver libraries.
 HOW = "pip install 'relocbench[solvers]'"
+# The solvers that a parameter ``solver`` may name, with their module and, for those that are not in the extra
+# ``solvers`` because they need a licence, the package to install.
+SOLVERS = {
+    "highs": ("highspy", ""),
+    "scip": ("pyscipopt", ""),
+    "cbc": ("pulp", ""),
+    "gurobi": ("gurobipy", "gurobipy"),
+    "cplex": ("cplex", "cplex"),
+    "xpress": ("xpress", "xpress"),
+    "copt": ("coptpy", "coptpy"),
+}
 
 
 def missing(*modules: str) -> str | None:
@@ -46,3 +57,41 @@ def require(what: str, *modules: str) -> None:
     """
     if reason := missing(*modules):
         raise InputError(what, reason)
+
+
+def missing_solver(name: str) -> str | None:
+    """Return why a solver cannot be used.
+
+    Parameters
+    ----------
+    name
+        The solver, one of ``SOLVERS``.
+
+    Returns
+    -------
+    str or None
+        What to install; None if the solver's library is installed. Whether there is a licence shows only when it runs.
+    """
+    module, package = SOLVERS[name]
+    if not package:
+        return missing(module)
+    if importlib.util.find_spec(module) is not None:
+        return None
+    return f"{module} not installed: pip install {package}, and a licence (without one: small models only)"
+
+
+def require_solver(name: str) -> None:
+    """Raise an error if a solver is not installed.
+
+    Parameters
+    ----------
+    name
+        The solver, one of ``SOLVERS``.
+
+    Raises
+    ------
+    InputError
+        If its library is not installed.
+    """
+    if reason := missing_solver(name):
+        raise InputError(f"solver {name}", reason)

@@ -1,10 +1,12 @@
-"""Three solvers for the linear models written with PuLP: HiGHS, SCIP, and the CBC that comes with PuLP.
+"""The solvers of the linear models written with PuLP: HiGHS, SCIP, the CBC that comes with PuLP, and licensed ones.
 
 PuLP only holds the model. Its own interfaces to the solvers have no callbacks, and have reported runs as optimal that
-had reached their time limit. This module therefore calls the solvers directly.
+had reached their time limit. This module therefore calls the free solvers directly; for licensed ones see
+:mod:`formulations.solvers.licensed_solvers`.
 """
 
 import contextlib
+import functools
 import importlib
 import math
 import os
@@ -22,8 +24,11 @@ import numpy.typing as npt
 from relocbench.formulations.incumbent import Incumbent
 from relocbench.formulations.linearisation import Linearisation
 from relocbench.formulations.scaling import Negligible
-from relocbench.formulations.solvers.availability import require
+from relocbench.formulations.solvers import licensed_solvers
+from relocbench.formulations.solvers.availability import require_solver
+from relocbench.formulations.solvers.licensed_solvers import LICENSED_SOLVERS, Options, run_licensed
 from relocbench.formulations.solvers.pulp_model import Arrays, LinearModel
+from relocbench.instances.errors import InputError
 from relocbench.instances.evaluation import evaluate
 from relocbench.instances.kernels.ragged import FloatArray
 from relocbench.instances.solution import Solution
@@ -32,7 +37,8 @@ from relocbench.instances.solution import Solution
 TOLERANCE = 1e-9
 # The tolerances of a solver change the objective by at most about this share of the magnitude of a scaled model. CBC
 # computes with a coarser tolerance than the one that is set.
-ERROR = {"highs": TOLERANCE, "scip": TOLERANCE, "cbc": 10 * TOLERANCE}
+ERROR = {"highs": TOLERANCE, "scip": TOLERANCE, "cbc": 10 * TOLERANCE} | dict.fromkeys(LICENSED_SOLVERS, TOLERANCE)
+SolverName = Literal["highs", "cbc", "scip", "gurobi", "cplex", "xpress", "copt"]
 # HiGHS removes coefficients below this value, also those that it computes itself. It accepts no smaller one. With its
 # default, 10⁻⁹, it has reported a false optimum (tests/formulations/test_extreme_magnitudes.py).
 HIGHS_LEAST_COEFFICIENT = 1e-12
@@ -136,7 +142,7 @@ class Task:
 def run(
     build: Callable[[Linearisation], LinearModel],
     incumbent: Incumbent,
-    solver: Literal["highs", "cbc", "scip"],
+    solver: SolverName,
     seed: int,
     time_limit: float,
     started: bool,
@@ -167,7 +173,15 @@ def run(
     -------
     Solution
         The best homes found and the lower bound.
+
+    Raises
+    ------
+    InputError
+        If the solver is not installed, or cannot solve a relaxation with a bound of its own multipliers.
     """
+    require_solver(solver)
+    if relax and solver in LICENSED_SOLVERS:
+        raise InputError(f"solver {solver}", "relax needs highs, scip or cbc, whose multipliers prove the bound")
     finished, facts = False, dict[str, float]()
     for scaled in incumbent.scaled_models(Negligible(NEGLIGIBLE_COST, LEAST_SHARE * ERROR[solver])):
         began = incumbent.seconds
@@ -188,7 +202,9 @@ def run(
             model, arrays, incumbent, seed % LARGEST_SEED, time_limit, values, threads, presolve, relax, log, facts
         )
         try:
-            finished = task.left > 0 and {"highs": _run_highs, "cbc": _run_cbc, "scip": _run_scip}[solver](task)
+            licensed = functools.partial(_run_licensed, solver)
+            run_task = {"highs": _run_highs, "cbc": _run_cbc, "scip": _run_scip}.get(solver, licensed)
+            finished = task.left > 0 and run_task(task)
         except ArithmeticError:
             if incumbent.supported:
                 raise
@@ -251,7 +267,6 @@ def loaded_highs(
 
 
 def _run_highs(task: Task) -> bool:
-    require("solver highs", "highspy")
     import highspy
 
     incumbent, facts = task.incumbent, task.facts
@@ -298,7 +313,6 @@ def _run_highs(task: Task) -> bool:
 
 
 def _run_scip(task: Task) -> bool:
-    require("solver scip", "pyscipopt")
     pyscipopt: Any = importlib.import_module("pyscipopt")  # its type stubs are incomplete
     arrays, incumbent, facts = task.arrays, task.incumbent, task.facts
     scip = pyscipopt.Model()
@@ -418,6 +432,18 @@ def in_a_thread(solve: Callable[[], object], interrupt: Callable[[], object]) ->
 def _finite(bound: float) -> float:
     """Return a lower bound, or -inf if the solver represents it by a very large number."""
     return bound if abs(bound) < 1e15 else -math.inf
+
+
+def _run_licensed(solver: str, task: Task) -> bool:
+    """Run a licensed solver. Its bound and its homes are known only at the end: these interfaces have no callbacks."""
+    options = Options(task.left, task.threads, task.seed % licensed_solvers.LARGEST_SEED, task.presolve)
+    found = run_licensed(solver, task.model.problem, task.model.columns, options, task.warm, task.log)
+    task.facts["nodes"] = float(found.nodes)
+    if len(found.values):
+        task.offer(found.values)
+    if math.isfinite(found.bound):
+        task.incumbent.raise_model_bound(found.bound + task.arrays.offset)
+    return found.optimal
 
 
 def _run_cbc(task: Task) -> bool:

@@ -1,4 +1,4 @@
-"""How the Pyomo models are solved with SCIP or HiGHS.
+"""How the Pyomo models are solved with SCIP, HiGHS, or a licensed solver.
 
 Pyomo translates a model into the solver's own object, through its interfaces ``scip_persistent`` and ``highs``. This
 module then sets the options of that object and runs it. Pyomo's own ``solve`` is not used: it has no callbacks, cannot
@@ -16,6 +16,12 @@ import numpy as np
 from relocbench.formulations.incumbent import Incumbent, OutOfTimeError
 from relocbench.formulations.linearisation import Linearisation
 from relocbench.formulations.scaling import Negligible, ScaledModel
+from relocbench.formulations.solvers.licensed_solvers import (
+    LARGEST_SEED,
+    LICENSED_SOLVERS,
+    Options,
+    licence_checked,
+)
 from relocbench.formulations.solvers.pulp_solver import HIGHS_LEAST_COEFFICIENT
 from relocbench.instances.evaluation import evaluate
 from relocbench.instances.kernels.ragged import FloatArray
@@ -412,3 +418,58 @@ def run_highs(model: Any, incumbent: Incumbent, settings: Settings, started: boo
     if math.isfinite(root_bound) and incumbent.model is not None:
         facts["root_bound"] = incumbent.model.to_cost(root_bound)
     return highs.getModelStatus() == highspy.HighsModelStatus.kOptimal, facts
+
+
+def run_licensed(
+    name: str, model: Any, incumbent: Incumbent, settings: Settings, started: bool
+) -> tuple[bool, dict[str, float]]:
+    """Solve a linear Pyomo model with Gurobi, CPLEX or Xpress, through Pyomo's interface to its Python package.
+
+    Parameters
+    ----------
+    name
+        The solver, one of ``LICENSED_SOLVERS`` other than COPT, for which Pyomo has no interface.
+    model
+        The Pyomo model.
+    incumbent
+        Receives the assignments and lower bounds.
+    settings
+        The settings of the solver.
+    started
+        Whether the values of the model are a warm start. Solvers whose interface takes none ignore it.
+
+    Returns
+    -------
+    finished, facts
+        Whether the search is complete, and the size of the model.
+    """
+    from pyomo.environ import Binary, Constraint, Var, value
+    from pyomo.opt import SolverFactory, TerminationCondition
+    from pyomo.repn import generate_standard_repn
+
+    solver = SolverFactory(f"{name}_direct")
+    rows = list(model.component_data_objects(Constraint, active=True))
+    incumbent.check_coefficients(
+        [float(number) for row in rows for number in generate_standard_repn(row.body).linear_coefs], HIGHS_FEASIBILITY
+    )
+    seed = settings.seed % LARGEST_SEED
+    options = Options(_remaining(incumbent, settings), settings.threads, seed, settings.presolve)
+    for option, number in LICENSED_SOLVERS[name].options(options).items():
+        solver.options[option.replace(".", "_") if name == "cplex" else option] = number
+    with licence_checked(name):
+        results = solver.solve(model, load_solutions=False, tee=settings.log, warmstart=started)
+    finished = results.solver.termination_condition == TerminationCondition.optimal
+    if len(results.solution):
+        model.solutions.load_from(results)
+        shape = incumbent.instance.n_clients, incumbent.instance.n_servers
+        incumbent.offer_shares(np.array([[value(model.x[m, l]) for l in range(shape[1])] for m in range(shape[0])]))
+    bound = results.problem.lower_bound
+    # Before the root is solved, the bound of Xpress is no bound.
+    if bound is not None and math.isfinite(bound) and (finished or name != "xpress"):
+        incumbent.raise_model_bound(bound)
+    facts = {
+        "variables": float(model.nvariables()),
+        "constraints": float(len(rows)),
+        "binaries": float(sum(one.domain is Binary for one in model.component_data_objects(Var))),
+    }
+    return finished, facts

@@ -16,6 +16,7 @@ from relocbench.terminal import print_json, resumable
 
 if TYPE_CHECKING:
     from relocbench.instances.instance import Instance
+    from relocbench.runs.cross_check import Disagreement
     from relocbench.runs.methods import Selector
     from relocbench.runs.run_store import Row
     from relocbench.runs.sweep import Limits
@@ -131,8 +132,28 @@ def _bench(
         rows += progress(running, len(tasks), "running methods")
     order = {task.run(limits): number for number, task in enumerate(tasks)}
     ordered = sorted(rows, key=lambda row: order[row.run])
-    if print_benchmark(ordered, out, as_json, early_stops(rows, tasks), for_print):
+    found = _documented(ordered, instances, selectors, limits, out)
+    if print_benchmark(ordered, out, as_json, early_stops(rows, tasks), for_print, found):
         raise typer.Exit(1)
+
+
+def _documented(
+    rows: "list[Row]", instances: "list[Instance]", selectors: "list[Selector]", limits: "Limits", out: Path
+) -> "list[Disagreement]":
+    """Return the wrong answers; the first of each kind and pair of methods has a folder for the solver's authors."""
+    from relocbench.runs.cross_check import by_instance, compare, document, wrong_answers
+
+    # Where a method of this benchmark refutes a claim, too, the instance can be made smaller; the library knows none.
+    among = {(one.hash, one.methods[0], one.kind): one for part in by_instance(rows).values() for one in compare(part)}
+    named, by_hash = {str(one): one for one in selectors}, {one.hash: one for one in instances}
+    found, known = [], set()
+    for one in wrong_answers(rows):
+        wrong = among.get((one.hash, one.methods[0], one.kind), one)
+        if (wrong.kind, wrong.methods) not in known:
+            known.add((wrong.kind, wrong.methods))
+            wrong = document(wrong, by_hash[wrong.hash], named, limits, out / "disagreements")
+        found.append(wrong)
+    return found
 
 
 def _cross_check(

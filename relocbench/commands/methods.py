@@ -45,10 +45,19 @@ def run(as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = F
         )
         for method in listed
     ]
+    absent = {name: reason for method in listed for name, reason in method.get("solvers", {}).items() if reason}
     print_table("Methods", ("name", "proves", "available", "parameter=default: expected value", "summary"), rows)
+    for name, reason in absent.items():
+        print(f"solver={name}: {reason}")
 
 
 def _about(method: "Method") -> dict[str, Any]:
+    from typing import get_args
+
+    from relocbench.formulations.solvers.availability import SOLVERS, missing_solver
+
+    solver = None if method.is_external else method.parameters().get("solver")
+    names = [] if solver is None else [name for name in get_args(solver.annotation) if name in SOLVERS]
     return {
         "name": method.name,
         "summary": method.summary,
@@ -56,4 +65,5 @@ def _about(method: "Method") -> dict[str, Any]:
         "unavailable": method.unavailable(),
         "parameters": method.described_parameters(),
         "version": method.version(),
+        **({"solvers": {name: missing_solver(name) for name in names}} if names else {}),
     }

@@ -130,9 +130,10 @@ def test_small_instances_of_the_gate_and_of_the_cross_check_are_in_the_wanted_fo
         monkeypatch.setattr(cross_check, "compare", lambda rows, found=found: [found])
         monkeypatch.setattr(cross_check, "by_instance", lambda rows, key=instance.hash: {key: []})
         comparison = cross_check.conclude([], [instance], [parse_selector("nearest")], Limits(), out=place / "cross")
-        for file in (written.file, written.before, comparison.disagreements[0].file):
+        folder = Path(comparison.disagreements[0].file).parent  # a folder for each disagreement
+        for file in (written.file, written.before, folder):
             assert Path(file).resolve().parent in (place / "gate", place / "cross")
-            assert Path(file).is_file()
+        assert all(Path(file).is_file() for file in (written.file, written.before, folder / "instance.json"))
     assert len(list((place / "gate").iterdir())) == 2 * len(instances(place))
     assert len(list((place / "cross").iterdir())) == len(instances(place))
 
