@@ -4,10 +4,8 @@ The rules are those of :mod:`instances.generators.topics_from_graph`, except whe
 docs/scale.md describes the difference.
 """
 
-import shutil
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -18,8 +16,9 @@ from relocbench.instances.errors import InputError
 from relocbench.instances.files.follower_graph import FollowerGraph
 from relocbench.instances.kernels.id_hash import IdArray, hash_ids
 from relocbench.spark.blocks import BLOCK_SCHEMA, pack, unpack
-from relocbench.spark.checkpoints import run_once, write_dataset
+from relocbench.spark.checkpoints import read_dataset, run_once, write_dataset
 from relocbench.spark.edge_list import EdgeList, find_edges, read_pieces
+from relocbench.spark.locations import Location, relative_to, remove
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -61,7 +60,7 @@ class Filters:
 
 
 def arrange(
-    spark: "SparkSession", source: str, out: Path, filters: Filters, max_bad: float = 0.01
+    spark: "SparkSession", source: str | Location, out: Location, filters: Filters, max_bad: float = 0.01
 ) -> tuple[dict[str, Any], bool]:
     """Convert an edge list into the dataset ``out/topics``.
 
@@ -91,12 +90,18 @@ def arrange(
         If there are too many bad lines, no topic remains, or ``out`` was written with other inputs.
     """
     edges = find_edges(source)
-    inputs = {"paths": edges.paths, "sizes": edges.sizes, "max_bad": max_bad, **asdict(filters)}
-    return run_once(out, inputs, lambda: _write_topics(spark, edges, out, filters, max_bad))
+    edges.require_text()
+    options = {"max_bad": max_bad, **asdict(filters)}
+    return run_once(
+        out,
+        {**edges.identity, **options},
+        lambda: _write_topics(spark, edges, out, filters, max_bad),
+        earlier_form={"paths": edges.paths, "sizes": edges.sizes, **options},
+    )
 
 
 def _write_topics(
-    spark: "SparkSession", edges: EdgeList, out: Path, filters: Filters, max_bad: float
+    spark: "SparkSession", edges: EdgeList, out: Location, filters: Filters, max_bad: float
 ) -> dict[str, Any]:
     """Write the dataset of topics and return the entries of the record."""
     from pyspark.sql import Observation
@@ -111,23 +116,25 @@ def _write_topics(
     all_topics = out / ("candidates" if filters.topics else "topics")
     write_dataset(filtered_topics(pairs, filters, block_count(edges)), all_topics)
     lines, bad, example = totals.get["lines"] or 0, totals.get["bad"] or 0, totals.get["example"]
-    source = edges.paths[0] if len(edges.paths) == 1 else str(Path(edges.paths[0]).parent)
     if bad > max_bad * lines:
-        shutil.rmtree(all_topics)
+        remove(all_topics)
         problem = f"expected lines `follower<TAB>followee`, {bad:,} of {lines:,} are not, such as {example}"
-        raise InputError(source, problem)
+        raise InputError(str(edges.source), problem)
     if filters.topics:
-        write_dataset(draw_topics(spark.read.parquet(str(all_topics.resolve())), filters), out / "topics")
-        shutil.rmtree(all_topics)
+        write_dataset(draw_topics(read_dataset(spark, all_topics), filters), out / "topics")
+        remove(all_topics)
     topics, members, largest = (
-        spark.read.parquet(str((out / "topics").resolve()))
+        read_dataset(spark, out / "topics")
         .selectExpr("count(*)", "sum(size(members))", "max(size(members))")
         .collect()[0]
     )
     if not topics:
-        shutil.rmtree(out / "topics")
-        raise InputError(source, f"expected followers with {filters.min_size} to {filters.max_size} members, got none")
+        remove(out / "topics")
+        raise InputError(
+            str(edges.source), f"expected followers with {filters.min_size} to {filters.max_size} members, got none"
+        )
     return {
+        "source": relative_to(edges.source, out),
         "lines": lines,
         "bad_lines": bad,
         "bad_example": example,
