@@ -13,6 +13,7 @@ import os
 import posixpath
 import re
 import shutil
+import tempfile
 import uuid
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -265,7 +266,7 @@ def local(place: Location, use: str) -> Path:
     place
         The location.
     use
-        What the code does, for the error message: ``spark run writes rows``.
+        What the code does, for the error message: ``spark run writes rows to``.
 
     Returns
     -------
@@ -278,8 +279,7 @@ def local(place: Location, use: str) -> Path:
         If the location is in another file system.
     """
     if isinstance(place, RemotePath):
-        problem = f"{use} to local paths only: give a folder that all machines mount at the same path"
-        raise InputError(str(place), problem)
+        raise InputError(str(place), f"{use} local paths only: give one that all machines mount at the same place")
     return place
 
 
@@ -376,6 +376,27 @@ def make_folders(folder: Location) -> None:
             raise InputError(str(folder), "expected a folder to write to, got a file")
         if not system.mkdirs(path):
             raise InputError(str(folder), "cannot be written (the folder cannot be created)")
+
+
+def require_writable(folder: Path) -> None:
+    """Create a local folder to write to, and check that files can be created in it.
+
+    Parameters
+    ----------
+    folder
+        The folder.
+
+    Raises
+    ------
+    InputError
+        If there is a file of that name, or the folder cannot be written.
+    """
+    make_folders(folder)
+    try:
+        with tempfile.TemporaryFile(dir=folder):
+            pass
+    except OSError as error:
+        raise InputError(str(folder), f"cannot be written ({reason(error)})") from error
 
 
 def remove(place: Location) -> None:
