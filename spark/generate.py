@@ -19,10 +19,6 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 
-# File systems of pyarrow in which a file appears when it is complete, so that it needs no temporary name.
-OBJECT_STORES = ("s3", "gcs", "abfs")
-
-
 def missing(plan: Plan, out: Location) -> list[int]:
     """List the planned instances that a folder does not hold.
 
@@ -44,11 +40,6 @@ def missing(plan: Plan, out: Location) -> list[int]:
         If ``out`` is a file.
     """
     system, folder = arrow_file(out)
-    if system.type_name not in ("local", *OBJECT_STORES):
-        problem = (
-            f"expected a local path or an object store (s3a, gs, abfs), got a file system of type {system.type_name}"
-        )
-        raise InputError(str(out), problem)
     try:
         if system.get_file_info(folder).is_file:
             raise InputError(str(out), "expected a folder for instances, got a file")

@@ -31,8 +31,9 @@ if TYPE_CHECKING:
 
 # A drive letter of Windows is not a scheme.
 _URI = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):(//[^/]*)?(/.*)?", re.DOTALL)
-# Schemes under which Hadoop knows file systems that pyarrow knows under another one.
-ARROW_SCHEMES = {"s3a": "s3", "s3n": "s3"}
+# The object stores that pyarrow knows, by the schemes that Hadoop uses for them. A file in such a store appears when it
+# is complete. Of Hadoop's own file systems, pyarrow would need Java.
+OBJECT_STORES = {"s3a": "s3", "s3n": "s3", "s3": "s3", "gs": "gs", "gcs": "gs", "abfs": "abfs", "abfss": "abfss"}
 
 
 @dataclass(frozen=True)
@@ -467,15 +468,21 @@ def arrow_file(place: Location) -> tuple["pyarrow.fs.FileSystem", str]:
     if isinstance(place, Path):
         return pyarrow.fs.LocalFileSystem(), str(place.resolve())
     scheme, _, host = place.root.partition("://")
-    scheme = ARROW_SCHEMES.get(scheme, scheme)
+    if scheme not in OBJECT_STORES:
+        problem = (
+            "cannot be used by Python without Java: give a local folder or an object store (s3a://, gs://, abfs://)"
+        )
+        raise InputError(str(place), problem)
+    scheme = OBJECT_STORES[scheme]
     if scheme == "s3":
-        # Unlike from_uri, this does not ask the server for the region of the bucket.
-        return pyarrow.fs.S3FileSystem(), f"{host}{place.path}"
+        # Unlike from_uri, this does not ask the server for the region of the bucket. pyarrow takes everything from the
+        # usual environment variables except the address of a server that is not Amazon's.
+        endpoint = os.environ.get("AWS_ENDPOINT_URL_S3") or os.environ.get("AWS_ENDPOINT_URL")
+        return pyarrow.fs.S3FileSystem(endpoint_override=endpoint), f"{host}{place.path}"
     try:
         system, path = pyarrow.fs.FileSystem.from_uri(f"{scheme}://{host}{place.path}")
     except (pa.ArrowException, OSError, ValueError) as error:
-        problem = f"cannot be used by Python without Java ({reason(error)}); give a local folder, or s3a://"
-        raise InputError(str(place), problem) from error
+        raise InputError(str(place), f"cannot be used ({reason(error)})") from error
     return system, path
 
 
