@@ -177,7 +177,7 @@ def read_record(folder: Location, step: str = "", entries: Collection[str] = ())
         raise InputError(str(path), f"expected an object, got {shown(record)}")
     if lacking := [name for name in entries if name not in record]:
         raise InputError(
-            str(folder), f"expected a folder that `relocbench {step}` wrote; {RECORD_FILE} has no {lacking[0]!r}"
+            str(folder), f"expected a folder that `relocbench {step}` wrote; {RECORD_FILE} has no entry {lacking[0]!r}"
         )
     return record
 

@@ -18,7 +18,8 @@ import pyarrow as pa
 from relocbench.instances.errors import InputError, reason
 from relocbench.instances.files.edge_list import EdgeText, only_comments, parse_edges
 from relocbench.instances.files.limited_file import LONGEST_LINE
-from relocbench.spark.locations import FileStatus, Location, RemotePath, for_reading, location
+from relocbench.spark.locations import Location, for_reading, location
+from relocbench.spark.remote_path import FileStatus, RemotePath
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

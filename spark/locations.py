@@ -16,159 +16,20 @@ import shutil
 import tempfile
 import uuid
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 from urllib.parse import unquote
 
-from relocbench.instances.errors import InputError, reason, shown
+from relocbench.instances.errors import InputError, reason
 from relocbench.instances.files.atomic_write import PREFIX, SUFFIX, folder_written_whole, written_whole
 from relocbench.instances.files.file_lock import make_folder
-from relocbench.spark.spark_errors import reason_of_java
+from relocbench.spark.remote_path import RemotePath
 
 if TYPE_CHECKING:
     import pyarrow.fs
 
 # A drive letter of Windows is not a scheme.
 _URI = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):(//[^/]*)?(/.*)?", re.DOTALL)
-# The object stores that pyarrow knows, by the schemes that Hadoop uses for them. A file in such a store appears when it
-# is complete. Of Hadoop's own file systems, pyarrow would need Java.
-OBJECT_STORES = {"s3a": "s3", "s3n": "s3", "s3": "s3", "gs": "gs", "gcs": "gs", "abfs": "abfs", "abfss": "abfss"}
-
-
-@dataclass(frozen=True)
-class FileStatus:
-    """What a file system says about a file.
-
-    Attributes
-    ----------
-    path
-        The path or URI of the file.
-    size
-        The length in bytes.
-    modified
-        When the file was written, in milliseconds since 1970.
-    """
-
-    path: str
-    size: int
-    modified: int
-
-
-class RemotePath:
-    """A path in a file system that is not mounted on this machine. It can be sent to executors.
-
-    Parameters
-    ----------
-    root
-        Scheme and authority, such as ``s3a://bucket``.
-    path
-        The path below it. It begins with ``/``.
-    """
-
-    def __init__(self, root: str, path: str) -> None:
-        self.root = root
-        self.path = posixpath.normpath("/" + path.lstrip("/"))
-
-    def __str__(self) -> str:
-        return f"{self.root}{self.path}"
-
-    def __repr__(self) -> str:
-        return f"RemotePath({str(self)!r})"
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, RemotePath) and str(self) == str(other)
-
-    def __hash__(self) -> int:
-        return hash(str(self))
-
-    def __truediv__(self, name: str) -> "RemotePath":
-        return RemotePath(self.root, posixpath.join(self.path, name))
-
-    @property
-    def name(self) -> str:
-        """The last part of the path."""
-        return posixpath.basename(self.path)
-
-    @property
-    def parent(self) -> "RemotePath":
-        """The folder that holds this path."""
-        return RemotePath(self.root, posixpath.dirname(self.path))
-
-    def exists(self) -> bool:
-        """Return whether there is a file or folder.
-
-        Returns
-        -------
-        bool
-            Whether there is one.
-        """
-        with _java_errors(self, "read"):
-            return bool(_hadoop(self).exists(_java_path(self)))
-
-    def is_dir(self) -> bool:
-        """Return whether there is a folder.
-
-        Returns
-        -------
-        bool
-            Whether there is one.
-        """
-        with _java_errors(self, "read"):
-            return self.exists() and bool(_hadoop(self).getFileStatus(_java_path(self)).isDirectory())
-
-    def matches(self) -> "list[FileStatus]":
-        """List the files that a pattern describes, or the files of a folder.
-
-        Returns
-        -------
-        list of FileStatus
-            The files, sorted by their paths; empty if there is none.
-        """
-        with _java_errors(self, "read"):
-            system = _hadoop(self)
-            found = list(system.globStatus(_java_path(self)) or ())
-            if len(found) == 1 and found[0].isDirectory():
-                found = list(system.listStatus(found[0].getPath()))
-            files = [
-                FileStatus(str(one.getPath().toString()), int(one.getLen()), int(one.getModificationTime()))
-                for one in found
-                if one.isFile()
-            ]
-        return sorted(files, key=lambda one: one.path)
-
-    def read_text(self, encoding: str = "utf-8") -> str:
-        """Read a file, through the running session if there is one, otherwise with pyarrow.
-
-        Parameters
-        ----------
-        encoding
-            The encoding of the file.
-
-        Returns
-        -------
-        str
-            The content.
-
-        Raises
-        ------
-        OSError
-            If there is no such file.
-        """
-        if _context() is None:
-            system, path = arrow_file(self)
-            with system.open_input_stream(path) as file:
-                return bytes(file.read()).decode(encoding)
-        if not self.exists():
-            raise FileNotFoundError(2, "No such file or directory", str(self))
-        with _java_errors(self, "read"):
-            stream = _hadoop(self).open(_java_path(self))
-            try:
-                return bytes(stream.readAllBytes()).decode(encoding)
-            finally:
-                stream.close()
-
-
 Location: TypeAlias = Path | RemotePath
 
 
@@ -314,11 +175,11 @@ def written_folder(folder: Location) -> Iterator[Location]:
     make_folders(folder.parent)
     try:
         yield room
-        remove(folder)
-        _rename(room, folder)
+        folder.remove()
+        room.rename(folder)
     finally:
         with contextlib.suppress(InputError):  # the error of the block must not be replaced by another one
-            remove(room)
+            room.remove()
 
 
 def write_text(file: Location, text: str) -> None:
@@ -342,12 +203,7 @@ def write_text(file: Location, text: str) -> None:
         return
     with written_folder(file) as room:
         assert isinstance(room, RemotePath)
-        with _java_errors(file, "written"):
-            stream = _hadoop(file).create(_java_path(room), True)
-            try:
-                stream.write(bytearray(text.encode()))
-            finally:
-                stream.close()
+        room.write_text(text)
 
 
 def make_folders(folder: Location) -> None:
@@ -371,12 +227,7 @@ def make_folders(folder: Location) -> None:
         except OSError as error:
             raise InputError(str(folder), f"cannot be written ({reason(error)})") from error
         return
-    with _java_errors(folder, "written"):
-        system, path = _hadoop(folder), _java_path(folder)
-        if system.exists(path) and not system.getFileStatus(path).isDirectory():
-            raise InputError(str(folder), "expected a folder to write to, got a file")
-        if not system.mkdirs(path):
-            raise InputError(str(folder), "cannot be written (the folder cannot be created)")
+    folder.mkdir()
 
 
 def require_writable(folder: Path) -> None:
@@ -414,8 +265,7 @@ def remove(place: Location) -> None:
         If it cannot be removed.
     """
     if isinstance(place, RemotePath):
-        with _java_errors(place, "removed"):
-            _hadoop(place).delete(_java_path(place), True)
+        place.remove()
         return
     try:
         if place.is_dir() and not place.is_symlink():
@@ -437,11 +287,8 @@ def remove_if_empty(folder: Location) -> None:
     with contextlib.suppress(OSError, InputError):
         if isinstance(folder, Path):
             folder.rmdir()
-            return
-        with _java_errors(folder, "removed"):
-            system, path = _hadoop(folder), _java_path(folder)
-            if not system.listStatus(path):
-                system.delete(path, False)
+        elif folder.is_empty():
+            folder.remove()
 
 
 def arrow_file(place: Location) -> tuple["pyarrow.fs.FileSystem", str]:
@@ -462,63 +309,8 @@ def arrow_file(place: Location) -> tuple["pyarrow.fs.FileSystem", str]:
     InputError
         If pyarrow has no file system for the scheme, or it cannot be reached.
     """
-    import pyarrow as pa
     import pyarrow.fs
 
     if isinstance(place, Path):
         return pyarrow.fs.LocalFileSystem(), str(place.resolve())
-    scheme, _, host = place.root.partition("://")
-    if scheme not in OBJECT_STORES:
-        problem = (
-            "cannot be used by Python without Java: give a local folder or an object store (s3a://, gs://, abfs://)"
-        )
-        raise InputError(str(place), problem)
-    scheme = OBJECT_STORES[scheme]
-    if scheme == "s3":
-        # Unlike from_uri, this does not ask the server for the region of the bucket. pyarrow takes everything from the
-        # usual environment variables except the address of a server that is not Amazon's.
-        endpoint = os.environ.get("AWS_ENDPOINT_URL_S3") or os.environ.get("AWS_ENDPOINT_URL")
-        return pyarrow.fs.S3FileSystem(endpoint_override=endpoint), f"{host}{place.path}"
-    try:
-        system, path = pyarrow.fs.FileSystem.from_uri(f"{scheme}://{host}{place.path}")
-    except (pa.ArrowException, OSError, ValueError) as error:
-        raise InputError(str(place), f"cannot be used ({reason(error)})") from error
-    return system, path
-
-
-def _rename(source: RemotePath, target: RemotePath) -> None:
-    with _java_errors(target, "written"):
-        if not _hadoop(source).rename(_java_path(source), _java_path(target)):
-            raise InputError(str(target), f"cannot be written ({shown(str(source), 200)} cannot be renamed)")
-
-
-def _context() -> Any:
-    """Return the context of the running session. It is None if there is no session, and on executors."""
-    from pyspark import SparkContext
-
-    return SparkContext._active_spark_context
-
-
-def _hadoop(place: RemotePath) -> Any:
-    """Return Hadoop's file system of a remote path."""
-    context = _context()
-    if context is None:
-        raise InputError(str(place), "cannot be used without a Spark session")
-    return _java_path(place).getFileSystem(context._jsc.hadoopConfiguration())
-
-
-def _java_path(place: RemotePath) -> Any:
-    context = _context()
-    assert context is not None
-    return context._jvm.org.apache.hadoop.fs.Path(str(place))
-
-
-@contextlib.contextmanager
-def _java_errors(place: RemotePath, what: str) -> Iterator[None]:
-    """Raise errors of Java as an :class:`InputError` that says that the place cannot be ``what``."""
-    from py4j.protocol import Py4JJavaError
-
-    try:
-        yield
-    except Py4JJavaError as error:
-        raise InputError(str(place), f"cannot be {what} ({reason_of_java(error)})") from error
+    return place.in_object_store()

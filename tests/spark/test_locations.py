@@ -11,9 +11,10 @@ from relocbench.cli import app
 from relocbench.instances.errors import InputError
 from relocbench.instances.files.instance_parquet import write_rows
 from relocbench.instances.generators.generate import generate as build
-from relocbench.spark import locations
+from relocbench.spark import remote_path
 from relocbench.spark.checkpoints import run_once, write_dataset
-from relocbench.spark.locations import RemotePath, location, relative_to, write_text, written_folder
+from relocbench.spark.locations import location, relative_to, write_text, written_folder
+from relocbench.spark.remote_path import RemotePath
 from tests.spark.object_store import object_store
 
 
@@ -135,5 +136,5 @@ def test_python_workers_write_instances_to_an_object_store(spark, monkeypatch, t
         write_rows([build("tiny", 0, regime="scarce", shape="plain")], tmp_path / "local.parquet")
         assert objects["bucket/tiny/tiny-scarce-plain-0.parquet"] == (tmp_path / "local.parquet").read_bytes()
         objects["bucket/x/made.json"] = b'{"asked": {}}'
-        monkeypatch.setattr(locations, "_context", lambda: None)  # as in a command without a session
+        monkeypatch.setattr(remote_path, "_context", lambda: None)  # as in a command without a session
         assert RemotePath("s3a://bucket", "x/made.json").read_text() == '{"asked": {}}'
