@@ -199,7 +199,7 @@ def test_what_cannot_be_arranged_is_refused_in_one_line(spark, edge_file, tmp_pa
         tmp_path / "empty", tmp_path / "o"
     )
     assert "edges.txt: expected a folder to write to, got a file" in refusal(edge_file, edge_file)
-    assert "cannot be written (" in refusal(edge_file, edge_file / "below")
+    assert "below: " in refusal(edge_file, edge_file / "below")
     assert not (tmp_path / "o").exists()
 
 
