@@ -222,11 +222,6 @@ def make_folders(folder: Location) -> None:
     if isinstance(folder, Path):
         try:
             make_folder(folder)
-        except FileExistsError as error:
-            problem = "expected a folder to write to, got a file"
-            if not folder.exists():
-                problem = "cannot be written (a part of the path is a file)"
-            raise InputError(str(folder), problem) from error
         except OSError as error:
             raise InputError(str(folder), f"cannot be written ({reason(error)})") from error
         return
