@@ -68,6 +68,25 @@ class RelocOptions(Reading):
                 raise InputError(f"--{name}", f"expected at least {least}, got {getattr(self, name)}")
         super().__post_init__()
 
+    def require_fewer_clusters_than(self, servers: int | None) -> None:
+        """Refuse as many clusters as servers.
+
+        Parameters
+        ----------
+        servers
+            The number of servers; None if the method has no clusters.
+
+        Raises
+        ------
+        InputError
+            If there are as many clusters, or more.
+        """
+        if servers is not None and self.k >= servers:
+            problem = (
+                f"expected less than the number of servers, {servers}, got {self.k}: with a cluster for each server"
+            )
+            raise InputError("--k", f"{problem} RELOC is NS (--method nearest)")
+
     @property
     def needs_factors(self) -> bool:
         """Whether relations are scored by factors."""

@@ -2,16 +2,23 @@
 
 import contextlib
 import json
-import re
-from collections.abc import Callable, Iterator, Mapping
-from pathlib import Path
+from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from relocbench.instances.errors import InputError, reason, shown
-from relocbench.instances.files.atomic_write import folder_written_whole, written_whole
+from relocbench.spark.locations import (
+    Location,
+    for_reading,
+    for_spark,
+    make_folders,
+    remove_if_empty,
+    write_text,
+    written_folder,
+)
+from relocbench.spark.spark_errors import message_of_spark
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
+    from pyspark.sql import DataFrame, SparkSession
 
 # Name of the record. It is written last, so that a folder with a record holds a complete step.
 RECORD_FILE = "made.json"
@@ -19,7 +26,7 @@ RECORD_FILE = "made.json"
 INPUTS_KEY = "asked"
 
 
-def write_dataset(frame: "DataFrame", folder: Path) -> None:
+def write_dataset(frame: "DataFrame", folder: Location) -> None:
     """Write a Parquet dataset to a temporary folder and rename that folder when it is complete.
 
     Parameters
@@ -29,15 +36,44 @@ def write_dataset(frame: "DataFrame", folder: Path) -> None:
     folder
         The final folder. An existing one is replaced.
     """
-    with folder_written_whole(folder) as temporary:
-        frame.write.parquet(str(temporary))
+    with written_folder(folder) as temporary:
+        frame.write.parquet(for_spark(temporary))
+
+
+def read_dataset(spark: "SparkSession", folder: Location) -> "DataFrame":
+    """Open a Parquet dataset.
+
+    Parameters
+    ----------
+    spark
+        The session.
+    folder
+        The folder or file of the dataset.
+
+    Returns
+    -------
+    pyspark.sql.DataFrame
+        The dataset.
+
+    Raises
+    ------
+    InputError
+        If there is no such dataset.
+    """
+    from pyspark.errors import AnalysisException
+
+    try:
+        return spark.read.parquet(for_reading(for_spark(folder)))
+    except AnalysisException as error:
+        raise InputError(str(folder), "expected a Parquet dataset, found none") from error
 
 
 def run_once(
-    folder: Path,
+    folder: Location,
     inputs: Mapping[str, Any],
     compute: Callable[[], Mapping[str, Any]],
     implied: Mapping[str, Any] | None = None,
+    earlier_form: Mapping[str, Any] | None = None,
 ) -> tuple[dict[str, Any], bool]:
     """Run a step unless its folder holds the result already.
 
@@ -46,11 +82,14 @@ def run_once(
     folder
         The folder of the step.
     inputs
-        Everything that determines the result. It must be serialisable as JSON.
+        Everything that determines the result. It must be serialisable as JSON. Paths do not belong to it: a folder that
+        has been moved holds the same result.
     compute
         Writes the datasets of the step and returns further entries for its record.
     implied
         The values of inputs that the records of earlier versions lack.
+    earlier_form
+        The same inputs in the form that the records of earlier versions have.
 
     Returns
     -------
@@ -64,32 +103,55 @@ def run_once(
     InputError
         If the folder holds a result of other inputs.
     """
-    inputs = json.loads(json.dumps(inputs))
+    inputs, earlier_form = json.loads(json.dumps([inputs, earlier_form]))
     path = folder / RECORD_FILE
     if path.exists():
         record = read_record(folder)
         earlier = record.get(INPUTS_KEY)
         missing = {name: value for name, value in (implied or {}).items() if name in inputs}
         others = missing | earlier if isinstance(earlier, dict) else {}
-        if others != inputs:
-            names = sorted(name for name in {*inputs, *others} if inputs.get(name) != others.get(name))
-            differences = ", ".join(f"{name} {shown(others.get(name))}" for name in names)
-            raise InputError(str(folder), f"was written with {differences}: choose another folder, or remove this one")
+        if others not in (inputs, earlier_form):
+            raise InputError(
+                str(folder),
+                f"was written with {_differences(others, inputs)}: choose another folder, or remove this one",
+            )
         return record, True
-    folder.mkdir(parents=True, exist_ok=True)
-    record = {INPUTS_KEY: inputs, **compute()}
-    with written_whole(path) as temporary:
-        temporary.write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
+    make_folders(folder)
+    try:
+        record = {INPUTS_KEY: inputs, **compute()}
+        write_text(path, json.dumps(record, indent=1) + "\n")
+    except BaseException:
+        remove_if_empty(folder)
+        raise
     return record, False
 
 
-def read_record(folder: Path) -> dict[str, Any]:
+def _differences(others: Mapping[str, Any], inputs: Mapping[str, Any]) -> str:
+    """Return the names of the inputs that differ, with the values that the folder was written with."""
+    earlier, now = _flat(others), _flat(inputs)
+    names = sorted(name for name in {*earlier, *now} if earlier.get(name) != now.get(name))
+    return ", ".join(f"{name} {shown(earlier.get(name))}" for name in names)
+
+
+def _flat(values: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
+    """Return nested values under names such as ``parameters.sigma``."""
+    flat: dict[str, Any] = {}
+    for name, value in values.items():
+        flat |= _flat(value, f"{prefix}{name}.") if isinstance(value, dict) else {f"{prefix}{name}": value}
+    return flat
+
+
+def read_record(folder: Location, step: str = "", entries: Collection[str] = ()) -> dict[str, Any]:
     """Read the record of a completed step.
 
     Parameters
     ----------
     folder
         The folder of the step.
+    step
+        The command that must have written the folder, for error messages.
+    entries
+        Names that the record of that command has. A folder of another step lacks one.
 
     Returns
     -------
@@ -99,21 +161,30 @@ def read_record(folder: Path) -> dict[str, Any]:
     Raises
     ------
     InputError
-        If there is no record, or the file is not a JSON object.
+        If there is no record, the file is not a JSON object, or it lacks one of ``entries``.
     """
     path = folder / RECORD_FILE
     try:
         record = json.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError as error:
+        advice = f": expected a folder that `relocbench {step}` wrote" if step else ""
+        raise InputError(str(path), f"cannot be read ({reason(error)}){advice}") from error
     except (OSError, ValueError) as error:
+        if isinstance(error, InputError):
+            raise
         raise InputError(str(path), f"cannot be read ({reason(error)})") from error
     if not isinstance(record, dict):
         raise InputError(str(path), f"expected an object, got {shown(record)}")
+    if lacking := [name for name in entries if name not in record]:
+        raise InputError(
+            str(folder), f"expected a folder that `relocbench {step}` wrote; {RECORD_FILE} has no entry {lacking[0]!r}"
+        )
     return record
 
 
 @contextlib.contextmanager
 def unwrap_input_errors() -> Iterator[None]:
-    """Raise an :class:`InputError` of a Spark task as an :class:`InputError` of this process.
+    """Raise an :class:`InputError` of a Spark task, or an error of reading or writing, as one of this process.
 
     Spark reports an exception of a task as text, between lines of its own. Only the message of the task is kept.
 
@@ -124,14 +195,15 @@ def unwrap_input_errors() -> Iterator[None]:
     Raises
     ------
     InputError
-        If a task raised one.
+        If a task raised one, or a file could not be read or written.
     """
-    from pyspark.errors import PythonException
+    from py4j.protocol import Py4JJavaError
+    from pyspark.errors import PySparkException
 
     try:
         yield
-    except PythonException as error:
-        match = re.search(rf"^{re.escape(InputError.__module__)}\.InputError: (.*)$", str(error), re.MULTILINE)
-        if match is None:
+    except (PySparkException, Py4JJavaError) as error:
+        message = message_of_spark(str(error))
+        if message is None:
             raise
-        raise InputError("", match[1]) from error
+        raise InputError("", message) from error

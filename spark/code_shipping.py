@@ -11,6 +11,7 @@ import hashlib
 import importlib
 import importlib.metadata
 import os
+import re
 import shutil
 import sys
 import tempfile
@@ -21,6 +22,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+ARCHIVE = "relocbench.zip"
 # Folder of the archive that holds the package itself.
 PACKAGE_PREFIX = "package/"
 PACKAGE = Path(__file__).parent.parent
@@ -33,19 +35,25 @@ import_unpacked(__name__, __loader__.archive, cache_folder("code"))
 """
 
 
-def ship(spark: "SparkSession", folder: Path) -> None:
-    """Send the code of this process to the executors of a session.
+def ship(spark: "SparkSession") -> None:
+    """Send the code of this process to the executors of a session, unless that has been done already.
 
     Parameters
     ----------
     spark
-        The session.
-    folder
-        A folder for the archive. It must exist as long as the session.
+        The session. Nothing is sent if its executors are on this machine.
     """
-    archive = folder / "relocbench.zip"
+    from pyspark import SparkFiles
+
+    context = spark.sparkContext
+    if re.match(r"local(\[|$)", context.master or "") or ARCHIVE in (context._python_includes or ()):
+        return
+    # Executors fetch the archive from the driver whenever they start. This folder exists as long as the session.
+    folder = Path(SparkFiles.getRootDirectory()) / "relocbench-code"
+    folder.mkdir(exist_ok=True)
+    archive = folder / ARCHIVE
     write_archive(archive)
-    spark.sparkContext.addPyFile(str(archive))
+    context.addPyFile(str(archive))
     # Spark adds the archive to the import path of this process too, but here the installed code must be used.
     sys.path[:] = [entry for entry in sys.path if Path(entry).name != archive.name]
 

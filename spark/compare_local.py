@@ -18,6 +18,7 @@ from relocbench.instances.kernels.id_hash import IdArray
 from relocbench.instances.kernels.ragged import FloatArray, IntArray, Ragged
 from relocbench.spark.assign import RelocOptions
 from relocbench.spark.checkpoints import INPUTS_KEY, read_record
+from relocbench.spark.locations import Location, arrow_file
 from relocbench.spark.placement import read_field
 
 
@@ -46,7 +47,7 @@ class Comparison:
         return not self.different and abs(self.objective - self.local_objective) <= 1e-9 * abs(self.local_objective)
 
 
-def read_local(folder: Path) -> tuple[Instance, IdArray]:
+def read_local(folder: Location) -> tuple[Instance, IdArray]:
     """Read a full-scale instance as an ordinary one. It must fit into memory.
 
     Parameters
@@ -62,15 +63,16 @@ def read_local(folder: Path) -> tuple[Instance, IdArray]:
         The id of each client.
     """
     field, inputs = read_field(folder / "field"), read_record(folder / "field")[INPUTS_KEY]
-    clients = _read(folder / "field" / "clients", ["client", "x", "y"]).sort_by("client")
-    topics = _read_topics(folder, ["topic", "members"])
+    clients = _read(folder / "field" / "clients", ["client", "x", "y", "topic", "position"]).sort_by("client")
     ids = clients["client"].to_numpy()
-    members = topics["members"].combine_chunks()
-    size = members.value_lengths().to_numpy(zero_copy_only=False).astype(np.int64)
-    member = np.searchsorted(ids, members.flatten().to_numpy(zero_copy_only=False))
-    topic_members = Ragged(np.append(0, np.cumsum(size)), member)
+    degree = clients["topic"].combine_chunks().value_lengths().to_numpy(zero_copy_only=False)
+    member = np.repeat(np.arange(len(ids), dtype=np.int32), degree)
+    topic, position = _flat(clients, "topic"), _flat(clients, "position")
+    order = np.lexsort((position, topic))
+    _, size = np.unique(topic, return_counts=True)
+    topic_members = Ragged(np.append(0, np.cumsum(size)), member[order])
     instance = Instance(
-        name=folder.resolve().name,
+        name=folder.resolve().name if isinstance(folder, Path) else folder.name,
         cloud_delay=field.cloud_delay,
         delay_per_km=field.delay_per_km,
         server_x=field.server_x,
@@ -87,7 +89,7 @@ def read_local(folder: Path) -> tuple[Instance, IdArray]:
     return instance, ids
 
 
-def read_homes(folder: Path, ids: IdArray) -> IntArray:
+def read_homes(folder: Location, ids: IdArray) -> IntArray:
     """Read a dataset of homes.
 
     Parameters
@@ -113,7 +115,7 @@ def read_homes(folder: Path, ids: IdArray) -> IntArray:
     return np.asarray(table["home"].to_numpy(), np.int32)
 
 
-def read_factors(folder: Path, ids: IdArray) -> FloatArray:
+def read_factors(folder: Location, ids: IdArray) -> FloatArray:
     """Read a dataset of factors.
 
     Parameters
@@ -138,7 +140,7 @@ def read_factors(folder: Path, ids: IdArray) -> FloatArray:
     return np.ascontiguousarray(flat.reshape(len(ids), -1))
 
 
-def local_homes(folder: Path, method: str, instance: Instance, ids: IdArray) -> IntArray:
+def local_homes(folder: Location, method: str, instance: Instance, ids: IdArray) -> IntArray:
     """Run the local method with the options that the Spark run had.
 
     RELOC by factors uses the factors in the folder. The local factorisation would compute others.
@@ -180,7 +182,7 @@ def local_homes(folder: Path, method: str, instance: Instance, ids: IdArray) -> 
     return run_clusters(instance, tasks, Steps(related, loop_rules(options)), threads=2)
 
 
-def compare(folder: Path, method: str) -> Comparison:
+def compare(folder: Location, method: str) -> Comparison:
     """Run a method locally and compare its homes and objective with those that Spark wrote.
 
     Parameters
@@ -202,18 +204,17 @@ def compare(folder: Path, method: str) -> Comparison:
     return Comparison(len(ids), different, objective, evaluate(instance, local).objective)
 
 
-def _topic_ids(folder: Path) -> IdArray:
-    return np.asarray(_read_topics(folder, ["topic"])["topic"].to_numpy(), np.int64)
+def _topic_ids(folder: Location) -> IdArray:
+    return np.unique(_flat(_read(folder / "field" / "clients", ["topic"]), "topic"))
 
 
-def _read_topics(folder: Path, columns: list[str]) -> pa.Table:
-    """Read the topics of a full-scale instance, sorted by their ids."""
-    inputs = read_record(folder / "field")[INPUTS_KEY]
-    return _read(Path(inputs["topics"]) / "topics", columns).sort_by("topic")
+def _flat(table: pa.Table, name: str) -> IdArray:
+    return np.asarray(table[name].combine_chunks().flatten().to_numpy(zero_copy_only=False), np.int64)
 
 
-def _read(folder: Path, columns: list[str]) -> pa.Table:
+def _read(folder: Location, columns: list[str]) -> pa.Table:
+    system, path = arrow_file(folder)
     try:
-        return pq.read_table(folder, columns=columns)
+        return pq.read_table(path, columns=columns, filesystem=system)
     except (pa.ArrowException, OSError, ValueError) as error:
         raise InputError(str(folder), f"cannot be read as Parquet ({reason(error)})") from error

@@ -1,7 +1,12 @@
-"""Parallel reading of an edge list: files are cut into pieces, and each piece is read by one task."""
+"""Parallel reading of an edge list.
 
+Local files are cut into pieces, and each piece is read by one task. Files of other file systems are read by Spark.
+"""
+
+import datetime
 import glob
 import gzip
+import itertools
 import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -13,6 +18,8 @@ import pyarrow as pa
 from relocbench.instances.errors import InputError, reason
 from relocbench.instances.files.edge_list import EdgeText, only_comments, parse_edges
 from relocbench.instances.files.limited_file import LONGEST_LINE
+from relocbench.spark.locations import Location, for_reading, location
+from relocbench.spark.remote_path import FileStatus, RemotePath
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -30,20 +37,47 @@ class EdgeList:
 
     Attributes
     ----------
+    source
+        The file, the folder or the pattern.
     paths
-        The absolute path of each file.
+        The absolute path, or the URI, of each file.
     sizes
         The length of each file in bytes.
+    modified
+        When each file was written, in milliseconds since 1970.
     """
 
+    source: Location
     paths: tuple[str, ...]
     sizes: tuple[int, ...]
+    modified: tuple[int, ...]
+
+    @property
+    def identity(self) -> dict[str, list[int] | list[str]]:
+        """What identifies the content of the files, wherever they are: their lengths and times of modification."""
+        files = sorted(zip(self.sizes, self.modified, strict=True))
+        times = [datetime.datetime.fromtimestamp(time / 1000, datetime.UTC) for _, time in files]
+        return {
+            "sizes": [size for size, _ in files],
+            "modified": [time.isoformat(timespec="milliseconds") for time in times],
+        }
 
     @property
     def text_bytes(self) -> int:
         """The approximate length of the uncompressed text."""
         files = zip(self.paths, self.sizes, strict=True)
         return sum(size * (GZIP_RATIO if _is_compressed(path) else 1) for path, size in files)
+
+    def require_text(self) -> None:
+        """Refuse an edge list whose files are all empty.
+
+        Raises
+        ------
+        InputError
+            If they are.
+        """
+        if not any(self.sizes):
+            raise InputError(str(self.source), "expected lines `follower<TAB>followee`, got an empty file")
 
     def pieces(self) -> list[tuple[str, int, int]]:
         """Cut the files into pieces. A compressed file is one piece, because it can only be read from its beginning.
@@ -60,7 +94,7 @@ class EdgeList:
         return pieces
 
     def frame(self, spark: "SparkSession") -> "DataFrame":
-        """Create a data frame of the pieces, with one partition for each piece.
+        """Create a data frame of the pieces, with one partition for each piece, or of the lines of remote files.
 
         Parameters
         ----------
@@ -70,20 +104,26 @@ class EdgeList:
         Returns
         -------
         pyspark.sql.DataFrame
-            Columns ``path``, ``begin`` and ``end``.
+            Columns ``path``, ``begin`` and ``end``, or ``path``, ``begin`` and ``line``: the path and first byte of
+            the part of the file that Spark reads in one go, and a line of it.
         """
+        if isinstance(self.source, RemotePath):
+            lines = spark.read.text([for_reading(path) for path in self.paths])
+            return lines.selectExpr(
+                "_metadata.file_path path", "_metadata.file_block_start begin", "CAST(value AS binary) line"
+            )
         pieces = self.pieces()
         rows = spark.sparkContext.parallelize(pieces, max(1, len(pieces)))
         return spark.createDataFrame(rows, PIECE_SCHEMA)
 
 
-def find_edges(pattern: str) -> EdgeList:
+def find_edges(source: str | Location) -> EdgeList:
     """Find the files of an edge list.
 
     Parameters
     ----------
-    pattern
-        A file, a folder of files, or a pattern with ``*``.
+    source
+        A file, a folder of files, or a pattern with ``*``. A remote one needs a running session.
 
     Returns
     -------
@@ -95,19 +135,37 @@ def find_edges(pattern: str) -> EdgeList:
     InputError
         If there is no such file, or a file cannot be accessed.
     """
-    place = Path(pattern)
-    if place.is_dir():
-        paths = sorted(str(path) for path in place.iterdir() if path.is_file() and path.name[0] not in "._")
+    source = location(source)
+    if isinstance(source, RemotePath):
+        files = source.matches()
+        if [file.path for file in files] != [str(source)]:
+            files = [file for file in files if not _is_hidden(file.path)]
     else:
-        paths = [pattern] if place.is_file() else sorted(glob.glob(pattern))
-    if not paths:
-        raise InputError(pattern, "expected a file of edges, or a folder of them, found none")
+        files = _local_files(source)
+    if not files:
+        raise InputError(str(source), "expected a file of edges, or a folder of them, found none")
+    return EdgeList(
+        source,
+        tuple(file.path for file in files),
+        tuple(file.size for file in files),
+        tuple(file.modified for file in files),
+    )
+
+
+def _local_files(source: Path) -> list[FileStatus]:
     try:
-        return EdgeList(
-            tuple(str(Path(path).resolve()) for path in paths), tuple(Path(path).stat().st_size for path in paths)
-        )
+        if source.is_dir():
+            paths = sorted(path for path in source.iterdir() if path.is_file() and not _is_hidden(path.name))
+        else:
+            paths = [source] if source.is_file() else [Path(path) for path in sorted(glob.glob(str(source)))]
+        found = [(path, path.stat()) for path in paths]
+        return [FileStatus(str(path.resolve()), stat.st_size, stat.st_mtime_ns // 10**6) for path, stat in found]
     except OSError as error:
-        raise InputError(pattern, f"cannot be read ({reason(error)})") from error
+        raise InputError(str(source), f"cannot be read ({reason(error)})") from error
+
+
+def _is_hidden(path: str) -> bool:
+    return path.rpartition("/")[2][:1] in (".", "_")
 
 
 def read_piece(path: str, begin: int, end: int) -> Iterator[EdgeText]:
@@ -151,9 +209,19 @@ def read_pieces(batches: Iterator[pa.RecordBatch]) -> Iterator[EdgeText]:
     EdgeText
         As :func:`read_piece` does.
     """
+    part, beginning = None, False
     for batch in batches:
-        for row in batch.to_pylist():
-            yield from read_piece(row["path"], row["begin"], row["end"])
+        if "line" not in batch.schema.names:
+            for row in batch.to_pylist():
+                yield from read_piece(row["path"], row["begin"], row["end"])
+            continue
+        paths, begins, lines = (batch.column(name).to_pylist() for name in ("path", "begin", "line"))
+        for number, rows in itertools.groupby(range(len(lines)), key=lambda row: (paths[row], begins[row])):
+            if number != part:
+                part, beginning = number, number[1] == 0
+            text = b"".join(lines[row] + b"\n" for row in rows)
+            yield parse_edges(text, beginning=beginning)
+            beginning = beginning and only_comments(text)
 
 
 def _is_compressed(path: str) -> bool:

@@ -1,7 +1,6 @@
 """Evaluation of an assignment at full scale: loads are summed per topic in blocks, distances per client."""
 
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -12,6 +11,7 @@ from relocbench.instances.evaluation import Evaluation, costs, topic_loads
 from relocbench.instances.instance import PUBLISHES, SUBSCRIBES
 from relocbench.instances.kernels.ragged import FloatArray, IntArray
 from relocbench.spark.blocks import BLOCK_SCHEMA, pack, unpack
+from relocbench.spark.locations import Location
 from relocbench.spark.placement import Field
 
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 CLIENT_SUMS = -1
 
 
-def evaluate_homes(clients: "DataFrame", homes: "DataFrame", field: Field, source: Path) -> Evaluation:
+def evaluate_homes(clients: "DataFrame", homes: "DataFrame", field: Field, source: Location) -> Evaluation:
     """Evaluate an assignment.
 
     Parameters

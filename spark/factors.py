@@ -10,9 +10,7 @@ their source blocks. Therefore the factors are identical to the last bit for any
 """
 
 import contextlib
-import shutil
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -22,7 +20,8 @@ from relocbench.heuristics.readings import Factorised
 from relocbench.instances.kernels.one_thread import one_thread
 from relocbench.instances.kernels.ragged import FloatArray
 from relocbench.spark.blocks import BLOCK_SCHEMA, block_of, pack, unpack
-from relocbench.spark.checkpoints import write_dataset
+from relocbench.spark.checkpoints import read_dataset, write_dataset
+from relocbench.spark.locations import Location, remove
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -40,7 +39,13 @@ NEGLIGIBLE = 1e-10
 
 @contextlib.contextmanager
 def factorise(
-    clients: "DataFrame", topics: int, n_blocks: int, rank: int, rounds: int, work: Path, factorised: Factorised = "Z"
+    clients: "DataFrame",
+    topics: int,
+    n_blocks: int,
+    rank: int,
+    rounds: int,
+    work: Location,
+    factorised: Factorised = "Z",
 ) -> Iterator["DataFrame"]:
     """Compute the factors ``F``.
 
@@ -76,10 +81,10 @@ def factorise(
     transform = _orthonormalising(_gram(topic_side))
     for number in range(1, rounds + 1):
         client_side = _checkpoint(_product(tiles, topic_side, "topic", transform), work / f"clients-{number}")
-        shutil.rmtree(work / f"topics-{number - 1}")
+        remove(work / f"topics-{number - 1}")
         identity = np.eye(transform.shape[1])
         topic_side = _checkpoint(_product(tiles, client_side, "client", identity), work / f"topics-{number}")
-        shutil.rmtree(work / f"clients-{number}")
+        remove(work / f"clients-{number}")
         transform = _orthonormalising(_gram(topic_side))
     client_side = _checkpoint(_product(tiles, topic_side, "topic", transform), work / "clients")
     values, vectors = _eigenvectors(_gram(client_side))
@@ -91,7 +96,7 @@ def factorise(
     ids = clients.select("client").mapInArrow(_pack_ids(n_blocks), BLOCK_SCHEMA)
     rows = _factor_rows(rotation)
     yield ids.groupBy("block").cogroup(client_side.groupBy("block")).applyInArrow(rows, FACTORS_SCHEMA)
-    shutil.rmtree(work)
+    remove(work)
 
 
 def make_tiles(clients: "DataFrame", n_blocks: int) -> "DataFrame":
@@ -120,9 +125,9 @@ def _product(tiles: "DataFrame", dense: "DataFrame", side: str, transform: Float
     return messages.groupBy("block").applyInArrow(_add_messages(transform.shape[1]), DENSE_SCHEMA)
 
 
-def _checkpoint(frame: "DataFrame", folder: Path) -> "DataFrame":
+def _checkpoint(frame: "DataFrame", folder: Location) -> "DataFrame":
     write_dataset(frame, folder)
-    return frame.sparkSession.read.parquet(str(folder.resolve()))
+    return read_dataset(frame.sparkSession, folder)
 
 
 def _gram(dense: "DataFrame") -> FloatArray:

@@ -7,10 +7,8 @@ repeated.
 import time
 from collections.abc import Callable
 from dataclasses import asdict
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from relocbench.instances.errors import InputError
 from relocbench.instances.evaluation import Evaluation
 from relocbench.instances.generators.paper_generator import PaperParameters
 from relocbench.spark.assign import (
@@ -22,9 +20,10 @@ from relocbench.spark.assign import (
     random_homes,
     reloc_homes,
 )
-from relocbench.spark.checkpoints import run_once, write_dataset
+from relocbench.spark.checkpoints import read_dataset, run_once, write_dataset
 from relocbench.spark.evaluate import evaluate_homes
 from relocbench.spark.factors import factorise
+from relocbench.spark.locations import Location
 from relocbench.spark.placement import Field, place_field, read_field
 
 if TYPE_CHECKING:
@@ -36,8 +35,8 @@ OnStage = Callable[[str, float], None]
 
 def solve_field(
     spark: "SparkSession",
-    topics: Path,
-    out: Path,
+    topics: Location,
+    out: Location,
     method: Method,
     parameters: PaperParameters,
     options: RelocOptions,
@@ -102,7 +101,7 @@ def solve_field(
     return run_once(out / method, inputs, compute, implied=IMPLIED_READING)
 
 
-def evaluate_folder(spark: "SparkSession", folder: Path, homes: Path) -> Evaluation:
+def evaluate_folder(spark: "SparkSession", folder: Location, homes: Location) -> Evaluation:
     """Evaluate an assignment of a full-scale instance.
 
     Parameters
@@ -124,35 +123,7 @@ def evaluate_folder(spark: "SparkSession", folder: Path, homes: Path) -> Evaluat
     return evaluate_homes(clients, read_dataset(spark, homes), field, homes)
 
 
-def read_dataset(spark: "SparkSession", folder: Path) -> "DataFrame":
-    """Open a Parquet dataset.
-
-    Parameters
-    ----------
-    spark
-        The session.
-    folder
-        The folder or file of the dataset.
-
-    Returns
-    -------
-    pyspark.sql.DataFrame
-        The dataset.
-
-    Raises
-    ------
-    InputError
-        If there is no such dataset.
-    """
-    from pyspark.errors import AnalysisException
-
-    try:
-        return spark.read.parquet(str(folder.resolve()))
-    except AnalysisException as error:
-        raise InputError(str(folder), "expected a Parquet dataset, found none") from error
-
-
-def _write_factors(clients: "DataFrame", field: Field, folder: Path, options: RelocOptions) -> None:
+def _write_factors(clients: "DataFrame", field: Field, folder: Location, options: RelocOptions) -> None:
     def compute() -> dict[str, Any]:
         rank, rounds, factorised = options.columns, options.rounds, options.factorised
         with factorise(clients, field.topics, field.n_blocks, rank, rounds, folder / "work", factorised) as factors:

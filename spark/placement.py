@@ -21,7 +21,8 @@ from relocbench.instances.kernels.id_hash import IdArray, hash_ids
 from relocbench.instances.kernels.ragged import FloatArray
 from relocbench.instances.kernels.random_streams import stream
 from relocbench.spark.blocks import BLOCK_SCHEMA, pack, unpack
-from relocbench.spark.checkpoints import INPUTS_KEY, read_record, run_once, write_dataset
+from relocbench.spark.checkpoints import INPUTS_KEY, read_dataset, read_record, run_once, write_dataset
+from relocbench.spark.locations import Location, relative_to
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -32,6 +33,8 @@ BLOCK_MEMBERSHIPS = 1 << 19
 MAX_BLOCKS = 4096
 # The default parameters of the paper. Proportional capacities refer to them.
 PAPER = PaperParameters()
+# Entries of the record of `spark arrange` that a field needs.
+ARRANGED_ENTRIES = ("lines", "topics", "memberships")
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,7 +68,7 @@ class Field:
         return _block_count(self.memberships)
 
 
-def topics_folder(folder: Path) -> Path:
+def topics_folder(folder: Location) -> Location:
     """Find the dataset of topics.
 
     Parameters
@@ -75,7 +78,7 @@ def topics_folder(folder: Path) -> Path:
 
     Returns
     -------
-    pathlib.Path
+    pathlib.Path or RemotePath
         The dataset in that folder.
 
     Raises
@@ -83,12 +86,12 @@ def topics_folder(folder: Path) -> Path:
     InputError
         If the folder holds no complete dataset of topics.
     """
-    read_record(folder)
+    read_record(folder, "spark arrange", ARRANGED_ENTRIES)
     return folder / "topics"
 
 
 def place_field(
-    spark: "SparkSession", topics: Path, out: Path, parameters: PaperParameters, seed: int, proportional: bool
+    spark: "SparkSession", topics: Location, out: Location, parameters: PaperParameters, seed: int, proportional: bool
 ) -> Field:
     """Place servers and clients, and write the dataset ``out/clients`` with the position and topics of each client.
 
@@ -121,14 +124,21 @@ def place_field(
     if parameters.sigma > LARGEST_SPREAD * parameters.field_km:
         most = LARGEST_SPREAD * parameters.field_km
         raise InputError("--sigma", f"expected at most {most:g} for a field of {parameters.field_km:g} km")
-    arranged = read_record(topics)
-    inputs = {"topics": str(topics.resolve()), "arranged": arranged[INPUTS_KEY], "seed": seed}
-    inputs |= {"proportional": proportional, "parameters": asdict(parameters)}
-    run_once(out, inputs, lambda: _write_field(spark, topics, out, parameters, seed, proportional, arranged))
+    arranged = read_record(topics, "spark arrange", ARRANGED_ENTRIES)
+    inputs = {"arranged": arranged[INPUTS_KEY], "seed": seed, "proportional": proportional}
+    inputs |= {"parameters": asdict(parameters)}
+    # Earlier versions recorded the folder of the topics too.
+    earlier = {"topics": str(topics.resolve()) if isinstance(topics, Path) else str(topics), **inputs}
+    run_once(
+        out,
+        inputs,
+        lambda: _write_field(spark, topics, out, parameters, seed, proportional, arranged),
+        earlier_form=earlier,
+    )
     return read_field(out)
 
 
-def read_field(folder: Path) -> Field:
+def read_field(folder: Location) -> Field:
     """Read what :func:`place_field` recorded.
 
     Parameters
@@ -141,9 +151,10 @@ def read_field(folder: Path) -> Field:
     Field
         The instance without clients and topics.
     """
-    record = read_record(folder)
+    names = {name: name.removesuffix("_capacity") for name in Field.__dataclass_fields__}
+    record = read_record(folder, "spark reloc", names.values())
     # The record stores the capacities under the keys `storage` and `compute`.
-    values: dict[str, Any] = {name: record[name.removesuffix("_capacity")] for name in Field.__dataclass_fields__}
+    values: dict[str, Any] = {name: record[entry] for name, entry in names.items()}
     for name in ("server_x", "server_y", "storage_capacity", "compute_capacity"):
         values[name] = np.array(values[name], np.float64)
     return Field(**values)
@@ -151,8 +162,8 @@ def read_field(folder: Path) -> Field:
 
 def _write_field(
     spark: "SparkSession",
-    topics: Path,
-    out: Path,
+    topics: Location,
+    out: Location,
     parameters: PaperParameters,
     seed: int,
     proportional: bool,
@@ -160,13 +171,14 @@ def _write_field(
 ) -> dict[str, Any]:
     """Write the dataset of clients and return the entries of the record."""
     group = memberships_by_client(_block_count(arranged["memberships"]))
-    memberships = spark.read.parquet(str(topics_folder(topics).resolve())).mapInArrow(group, BLOCK_SCHEMA)
+    memberships = read_dataset(spark, topics_folder(topics)).mapInArrow(group, BLOCK_SCHEMA)
     clients = memberships.groupBy("block").applyInArrow(_place_clients(parameters, seed), CLIENTS_SCHEMA)
     write_dataset(clients, out / "clients")
-    n_clients = spark.read.parquet(str((out / "clients").resolve())).count()
+    n_clients = read_dataset(spark, out / "clients").count()
     servers = place_servers(parameters, stream("spark", "servers", seed))
     share = arranged["topics"] / PAPER.topics * PAPER.servers / parameters.servers if proportional else 1.0
     return {
+        "topics_folder": relative_to(topics, out),
         "server_x": servers[:, 0].tolist(),
         "server_y": servers[:, 1].tolist(),
         "storage": [parameters.storage * share] * parameters.servers,

@@ -29,6 +29,8 @@ appender.console.layout.type = PatternLayout
 appender.console.layout.pattern = %p %c{1}: %m%n%ex
 """
 GIB = 1 << 30
+# An address for documentation (RFC 5737), which no machine has. The default route leads to it.
+OUTSIDE = "192.0.2.1"
 
 
 @contextlib.contextmanager
@@ -41,7 +43,8 @@ def session(
 ) -> Iterator["SparkSession"]:
     """Create a Spark session, and stop it and its Java process at the end.
 
-    If this process has a session already, that one is used without changes and is not stopped.
+    If this process has a session already, that one is used and is not stopped. Its settings stay what they are, and its
+    executors get the code of this project.
 
     Parameters
     ----------
@@ -71,24 +74,26 @@ def session(
         raise InputError("spark", "pyspark not installed: pip install 'relocbench[spark]'") from error
 
     if (running := SparkSession.getActiveSession()) is not None:
+        ship(running)
         yield running
         return
     master = master or DEFAULT_MASTER
     local = master.startswith("local")
     with tempfile.TemporaryDirectory(prefix="relocbench-spark-", ignore_cleanup_errors=True) as folder:
-        chosen = _settings(master, Path(folder), memory, partitions) | dict(settings or {})
+        chosen = _settings(master, Path(folder), memory, partitions, settings or {})
         # Only while Java starts: processes that the caller starts later must not see another JAVA_HOME.
         with _environment_variables(_variables(local)):
             spark = _start(master, chosen, Path(folder) / "java.log")
         try:
-            if not local:
-                ship(spark, Path(folder))
+            ship(spark)
             yield spark
         finally:
             _stop(spark)
 
 
-def _settings(master: str, folder: Path, memory: float | None, partitions: int | None) -> dict[str, str]:
+def _settings(
+    master: str, folder: Path, memory: float | None, partitions: int | None, settings: Mapping[str, str]
+) -> dict[str, str]:
     local = master.startswith("local")
     (folder / "log4j2.properties").write_text(LOGGING_CONFIGURATION, encoding="utf-8")
     chosen = {
@@ -108,15 +113,16 @@ def _settings(master: str, folder: Path, memory: float | None, partitions: int |
         chosen["spark.driver.host"] = chosen["spark.driver.bindAddress"] = "127.0.0.1"
         chosen["spark.sql.shuffle.partitions"] = str(partitions or 4 * cores())
         chosen["spark.local.dir"] = os.environ.get("SPARK_LOCAL_DIRS", str(folder))
-        return chosen
-    chosen["spark.driver.host"] = _address_towards(master)
+        return chosen | dict(settings)
+    if "spark.driver.host" not in settings:
+        chosen["spark.driver.host"] = address_towards(master)
     if memory:
         chosen["spark.executor.memory"] = _mebibytes(memory)
     if partitions:
         chosen["spark.sql.shuffle.partitions"] = str(partitions)
     if cache := os.environ.get("NUMBA_CACHE_DIR"):
         chosen["spark.executorEnv.NUMBA_CACHE_DIR"] = cache
-    return chosen
+    return chosen | dict(settings)
 
 
 def _variables(local: bool) -> dict[str, str]:
@@ -209,21 +215,60 @@ def _java_error(log: Path) -> str | None:
     return None
 
 
-def _address_towards(master: str) -> str:
-    """Return the address under which the master reaches this machine."""
-    url = urlsplit(master)
+def address_towards(master: str) -> str:
+    """Find the address under which a cluster reaches this machine.
+
+    Parameters
+    ----------
+    master
+        The master: ``spark://host:port``, also with several hosts, ``k8s://https://host:port``, or ``yarn``.
+
+    Returns
+    -------
+    str
+        The address of the network interface that leads to the master. For a master without an address it is the one
+        that leads out of this machine. The name of the machine is not used: many systems resolve it to 127.0.1.1.
+
+    Raises
+    ------
+    InputError
+        If no master answers, or this machine has no address but its own loopback.
+    """
+    problem = ""
+    for host, port in _hosts(master):
+        try:
+            # Without this test Spark itself would try to connect for a minute.
+            with socket.create_connection((host, port), timeout=10) as connection:
+                return str(connection.getsockname()[0])
+        except (OSError, ValueError) as error:
+            problem = reason(error)
+    if problem or master.startswith(("spark:", "k8s:")):
+        problem = problem or "it has no host"
+        raise InputError("--master", f"expected local[*], spark://host:port, k8s:// or yarn, got {master} ({problem})")
     try:
-        if (
-            url.scheme != "spark" or not url.hostname or "," in url.netloc
-        ):  # another cluster manager, or several masters
-            return socket.gethostbyname(socket.gethostname())
-        # Without this test Spark itself would try to connect for a minute.
-        with socket.create_connection((url.hostname, url.port or 7077), timeout=10) as connection:
-            return str(connection.getsockname()[0])
-    except (OSError, ValueError) as error:
-        raise InputError(
-            "--master", f"expected local[*] or spark://host:port, got {master} ({reason(error)})"
-        ) from error
+        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as outward:
+            outward.connect((OUTSIDE, 9))  # nothing is sent
+            return str(outward.getsockname()[0])
+    except OSError as error:
+        advice = "give the address of this machine: --conf spark.driver.host=…"
+        raise InputError("--master", f"{master} cannot be told how to reach this machine; {advice}") from error
+
+
+def _hosts(master: str) -> list[tuple[str, int]]:
+    """Return the hosts and ports in the URL of a master."""
+    kind, _, rest = master.partition("://")
+    if kind not in ("spark", "k8s"):
+        return []
+    hosts = []
+    for part in rest.split(","):
+        url = urlsplit(part if "://" in part else f"//{part}")
+        try:
+            port = url.port or (7077 if kind == "spark" else 443)
+        except ValueError as error:
+            raise InputError("--master", f"expected {kind}://host:port, got {master} ({reason(error)})") from error
+        if url.hostname:
+            hosts.append((url.hostname, port))
+    return hosts
 
 
 def _memory() -> float:

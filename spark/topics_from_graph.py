@@ -4,10 +4,8 @@ The rules are those of :mod:`instances.generators.topics_from_graph`, except whe
 docs/scale.md describes the difference.
 """
 
-import shutil
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -18,8 +16,19 @@ from relocbench.instances.errors import InputError
 from relocbench.instances.files.follower_graph import FollowerGraph
 from relocbench.instances.kernels.id_hash import IdArray, hash_ids
 from relocbench.spark.blocks import BLOCK_SCHEMA, pack, unpack
-from relocbench.spark.checkpoints import run_once, write_dataset
+from relocbench.spark.checkpoints import read_dataset, run_once, write_dataset
+from relocbench.spark.dropped import (
+    LEFT_TOO_SMALL,
+    NOT_DRAWN,
+    OVER_LIMIT,
+    REPEATED,
+    TOO_LARGE,
+    TOO_SMALL,
+    Drop,
+    DropCounts,
+)
 from relocbench.spark.edge_list import EdgeList, find_edges, read_pieces
+from relocbench.spark.locations import Location, relative_to, remove
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -28,6 +37,8 @@ TOPICS_SCHEMA = "topic bigint, members array<bigint>"
 # Bytes of text per block: about a million edges, which a task sorts in 100 MB.
 BLOCK_BYTES = 16 << 20
 MAX_BLOCKS = 4096
+# A function for :class:`DropCounts`.
+Counted = Callable[[pa.Table], tuple[pa.Table, list[Drop]]]
 # Salt of the hash that decides which topics are drawn. Independent draws need different salts.
 DRAW_SALT = 1
 
@@ -61,7 +72,7 @@ class Filters:
 
 
 def arrange(
-    spark: "SparkSession", source: str, out: Path, filters: Filters, max_bad: float = 0.01
+    spark: "SparkSession", source: str | Location, out: Location, filters: Filters, max_bad: float = 0.01
 ) -> tuple[dict[str, Any], bool]:
     """Convert an edge list into the dataset ``out/topics``.
 
@@ -91,12 +102,18 @@ def arrange(
         If there are too many bad lines, no topic remains, or ``out`` was written with other inputs.
     """
     edges = find_edges(source)
-    inputs = {"paths": edges.paths, "sizes": edges.sizes, "max_bad": max_bad, **asdict(filters)}
-    return run_once(out, inputs, lambda: _write_topics(spark, edges, out, filters, max_bad))
+    edges.require_text()
+    options = {"max_bad": max_bad, **asdict(filters)}
+    return run_once(
+        out,
+        {**edges.identity, **options},
+        lambda: _write_topics(spark, edges, out, filters, max_bad),
+        earlier_form={"paths": edges.paths, "sizes": edges.sizes, **options},
+    )
 
 
 def _write_topics(
-    spark: "SparkSession", edges: EdgeList, out: Path, filters: Filters, max_bad: float
+    spark: "SparkSession", edges: EdgeList, out: Location, filters: Filters, max_bad: float
 ) -> dict[str, Any]:
     """Write the dataset of topics and return the entries of the record."""
     from pyspark.sql import Observation
@@ -109,32 +126,48 @@ def _write_topics(
     )
     pairs = pairs.where("block is not null").select("block", "payload")
     all_topics = out / ("candidates" if filters.topics else "topics")
-    write_dataset(filtered_topics(pairs, filters, block_count(edges)), all_topics)
+    counts = DropCounts()
+    write_dataset(filtered_topics(pairs, filters, block_count(edges), counts), all_topics)
     lines, bad, example = totals.get["lines"] or 0, totals.get["bad"] or 0, totals.get["example"]
-    source = edges.paths[0] if len(edges.paths) == 1 else str(Path(edges.paths[0]).parent)
     if bad > max_bad * lines:
-        shutil.rmtree(all_topics)
+        remove(all_topics)
         problem = f"expected lines `follower<TAB>followee`, {bad:,} of {lines:,} are not, such as {example}"
-        raise InputError(source, problem)
+        raise InputError(str(edges.source), problem)
+    before = _sizes(spark, all_topics)
+    dropped = counts.totals()
+    followers = dropped[REPEATED].pop("topics")
+    if filters.max_topics_per_client:
+        # A topic that loses all its members leaves no row that a task could count.
+        permitted = followers - dropped[TOO_SMALL]["topics"] - dropped[TOO_LARGE]["topics"]
+        dropped[LEFT_TOO_SMALL]["topics"] = permitted - before[0]
+        del dropped[OVER_LIMIT]["topics"]
     if filters.topics:
-        write_dataset(draw_topics(spark.read.parquet(str(all_topics.resolve())), filters), out / "topics")
-        shutil.rmtree(all_topics)
-    topics, members, largest = (
-        spark.read.parquet(str((out / "topics").resolve()))
-        .selectExpr("count(*)", "sum(size(members))", "max(size(members))")
-        .collect()[0]
-    )
+        write_dataset(draw_topics(read_dataset(spark, all_topics), filters), out / "topics")
+        remove(all_topics)
+    topics, members, largest = _sizes(spark, out / "topics")
     if not topics:
-        shutil.rmtree(out / "topics")
-        raise InputError(source, f"expected followers with {filters.min_size} to {filters.max_size} members, got none")
+        remove(out / "topics")
+        problem = f"expected followers with {filters.min_size} to {filters.max_size} members, got none"
+        raise InputError(str(edges.source), problem)
+    dropped[NOT_DRAWN] = {"topics": before[0] - topics, "memberships": before[1] - members}
     return {
+        "source": relative_to(edges.source, out),
         "lines": lines,
         "bad_lines": bad,
         "bad_example": example,
         "topics": topics,
         "memberships": members,
         "largest": largest,
+        "followers": followers,
+        "dropped": dropped,
     }
+
+
+def _sizes(spark: "SparkSession", folder: Location) -> tuple[int, int, int]:
+    """Return the number of topics in a dataset, the number of memberships, and the largest number of members."""
+    columns = ("count(*)", "sum(size(members))", "max(size(members))")
+    topics, members, largest = read_dataset(spark, folder).selectExpr(*columns).collect()[0]
+    return topics, members or 0, largest or 0
 
 
 def block_count(edges: EdgeList) -> int:
@@ -193,7 +226,9 @@ def read_edges(spark: "SparkSession", edges: EdgeList) -> "DataFrame":
     return edges.frame(spark).mapInArrow(read, f"{BLOCK_SCHEMA}, lines bigint, bad bigint, example string")
 
 
-def filtered_topics(pairs: "DataFrame", filters: Filters, n_blocks: int) -> "DataFrame":
+def filtered_topics(
+    pairs: "DataFrame", filters: Filters, n_blocks: int, counts: DropCounts | None = None
+) -> "DataFrame":
     """Convert edges into topics and apply all filters except the draw.
 
     Parameters
@@ -204,17 +239,21 @@ def filtered_topics(pairs: "DataFrame", filters: Filters, n_blocks: int) -> "Dat
         Which topics are kept.
     n_blocks
         The number of blocks.
+    counts
+        Gets the numbers of topics and memberships that each filter drops.
 
     Returns
     -------
     pyspark.sql.DataFrame
         Columns ``topic`` and ``members``.
     """
+    counts = counts or DropCounts()
+    of_sizes = (REPEATED, TOO_SMALL, TOO_LARGE)
     if not filters.max_topics_per_client:
-        return pairs.groupBy("block").applyInArrow(_topics_of_followers(filters), TOPICS_SCHEMA)
-    by_client = pairs.groupBy("block").applyInArrow(_memberships_by_client(filters, n_blocks), BLOCK_SCHEMA)
-    by_topic = by_client.groupBy("block").applyInArrow(_lowest_topics(filters, n_blocks), BLOCK_SCHEMA)
-    return by_topic.groupBy("block").applyInArrow(_topics_of_memberships(filters), TOPICS_SCHEMA)
+        return counts.group(pairs, TOPICS_SCHEMA, of_sizes, _topics_of_followers(filters))
+    by_client = counts.group(pairs, BLOCK_SCHEMA, of_sizes, _memberships_by_client(filters, n_blocks))
+    by_topic = counts.group(by_client, BLOCK_SCHEMA, (OVER_LIMIT,), _lowest_topics(filters, n_blocks))
+    return counts.group(by_topic, TOPICS_SCHEMA, (LEFT_TOO_SMALL,), _topics_of_memberships(filters))
 
 
 def draw_topics(topics: "DataFrame", filters: Filters) -> "DataFrame":
@@ -267,60 +306,74 @@ def _with_hash(seed: int) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.Re
     return add
 
 
-def _follower_topics(table: pa.Table, filters: Filters) -> tuple[IdArray, IdArray, npt.NDArray[np.bool_], IdArray]:
-    """Return the followers of a block, their members, whether the size of each topic is permitted, and the sizes."""
-    follower, start, member = FollowerGraph(*unpack(table["payload"])).rows
+def _follower_topics(
+    table: pa.Table, filters: Filters
+) -> tuple[IdArray, IdArray, npt.NDArray[np.bool_], IdArray, list[Drop]]:
+    """Return followers and members of a block, whether each topic's size is permitted, the sizes, and what is dropped.
+
+    The count of topics of the rule ``REPEATED`` is the number of followers, whose topics the other rules may drop.
+    """
+    pairs = unpack(table["payload"])
+    follower, start, member = FollowerGraph(*pairs).rows
     size = np.diff(start)
-    return follower, member, (size >= filters.min_size) & (size <= filters.max_size), size
+    small, large = size < filters.min_size, size > filters.max_size
+    drops = [
+        (REPEATED, len(follower), pairs.shape[1] - int(size.sum()) + len(follower)),
+        (TOO_SMALL, int(small.sum()), int(size[small].sum())),
+        (TOO_LARGE, int(large.sum()), int(size[large].sum())),
+    ]
+    return follower, member, ~(small | large), size, drops
 
 
-def _topics_of_followers(filters: Filters) -> Callable[[pa.Table], pa.Table]:
-    """Return a function for ``applyInArrow`` that makes topics of the edges of a block."""
+def _topics_of_followers(filters: Filters) -> Counted:
+    """Return a function for :class:`DropCounts` that makes topics of the edges of a block."""
 
-    def collect(table: pa.Table) -> pa.Table:
-        follower, member, permitted, size = _follower_topics(table, filters)
-        return _topic_table(follower[permitted], size[permitted], member[np.repeat(permitted, size)])
+    def collect(table: pa.Table) -> tuple[pa.Table, list[Drop]]:
+        follower, member, permitted, size, drops = _follower_topics(table, filters)
+        return _topic_table(follower[permitted], size[permitted], member[np.repeat(permitted, size)]), drops
 
     return collect
 
 
-def _memberships_by_client(filters: Filters, n_blocks: int) -> Callable[[pa.Table], pa.Table]:
-    """Return a function for ``applyInArrow`` that packs the memberships of a block's topics into blocks by client."""
+def _memberships_by_client(filters: Filters, n_blocks: int) -> Counted:
+    """Return a function for :class:`DropCounts` that packs the memberships of topics into blocks by client."""
 
-    def regroup(table: pa.Table) -> pa.Table:
-        follower, member, permitted, size = _follower_topics(table, filters)
+    def regroup(table: pa.Table) -> tuple[pa.Table, list[Drop]]:
+        follower, member, permitted, size, drops = _follower_topics(table, filters)
         entry = np.repeat(permitted, size)
-        return pa.Table.from_batches([pack(n_blocks, member[entry], np.repeat(follower, size)[entry])])
+        return pa.Table.from_batches([pack(n_blocks, member[entry], np.repeat(follower, size)[entry])]), drops
 
     return regroup
 
 
-def _lowest_topics(filters: Filters, n_blocks: int) -> Callable[[pa.Table], pa.Table]:
-    """Return a function for ``applyInArrow`` that limits the topics of each client and packs the rest by topic."""
+def _lowest_topics(filters: Filters, n_blocks: int) -> Counted:
+    """Return a function for :class:`DropCounts` that limits the topics of each client and packs the rest by topic."""
 
-    def limit(table: pa.Table) -> pa.Table:
+    def limit(table: pa.Table) -> tuple[pa.Table, list[Drop]]:
         client, topic = unpack(table["payload"])
         order = np.lexsort((topic, client))
         client, topic = client[order], topic[order]
         begins = np.flatnonzero(np.append(True, client[1:] != client[:-1])[: len(client)])
         rank = np.arange(len(client)) - np.repeat(begins, np.diff(begins, append=len(client)))
         kept = rank < filters.max_topics_per_client
-        return pa.Table.from_batches([pack(n_blocks, topic[kept], client[kept])])
+        drops = [(OVER_LIMIT, 0, int((~kept).sum()))]
+        return pa.Table.from_batches([pack(n_blocks, topic[kept], client[kept])]), drops
 
     return limit
 
 
-def _topics_of_memberships(filters: Filters) -> Callable[[pa.Table], pa.Table]:
-    """Return a function for ``applyInArrow`` that makes topics of the memberships of a block."""
+def _topics_of_memberships(filters: Filters) -> Counted:
+    """Return a function for :class:`DropCounts` that makes topics of the memberships of a block."""
 
-    def collect(table: pa.Table) -> pa.Table:
+    def collect(table: pa.Table) -> tuple[pa.Table, list[Drop]]:
         topic, member = unpack(table["payload"])
         # The follower, whose id is the id of the topic, is the first member.
         order = np.lexsort((member, member != topic, topic))
         topic, member = topic[order], member[order]
         ids, size = np.unique(topic, return_counts=True)
         permitted = size >= filters.min_size
-        return _topic_table(ids[permitted], size[permitted], member[np.repeat(permitted, size)])
+        drops = [(LEFT_TOO_SMALL, int((~permitted).sum()), int(size[~permitted].sum()))]
+        return _topic_table(ids[permitted], size[permitted], member[np.repeat(permitted, size)]), drops
 
     return collect
 

@@ -15,6 +15,7 @@ from relocbench.runs.run_store import Store, read
 from relocbench.runs.selectors import parse_selector
 from relocbench.runs.sweep import Limits, Task, sweep
 from relocbench.spark.compare_local import compare
+from relocbench.spark.java import java_home
 from tests.spark.standalone import kill, standalone, wait_until
 
 pytestmark = pytest.mark.slow
@@ -58,6 +59,7 @@ def start_command(cluster, tmp_path_factory):
             env=os.environ | {"PYSPARK_PYTHON": str(python)},
         )
 
+    start.python = str(python)
     return start
 
 
@@ -110,6 +112,26 @@ def test_a_follower_graph_is_solved_on_the_cluster_as_locally(start_command, tmp
     cost = finish(start_command("reloc", tmp_path / "topics", *sizes, *partitions, "--out", tmp_path / "out"))
     assert min(cost["theta"]) < 1.0
     assert compare(tmp_path / "out", "reloc").equal
+
+
+def test_a_session_that_exists_already_gets_the_code(cluster, start_command):
+    script = f"""
+from pyspark.sql import SparkSession
+builder = SparkSession.builder.master("{cluster.master}").config("spark.driver.host", "127.0.0.1")
+for setting in {SETTINGS!r}:
+    builder = builder.config(*setting.split("=", 1))
+spark = builder.config("spark.executor.memory", "512m").getOrCreate()
+from relocbench.spark.session import session
+for _ in range(2):  # the second call has nothing to send
+    with session() as same:
+        from relocbench.instances.errors import plural
+        print(same is spark, same.sparkContext.parallelize([2], 1).map(lambda n: plural(n, "run")).collect())
+spark.stop()
+"""
+    environment = os.environ | {"PYSPARK_PYTHON": start_command.python, "JAVA_HOME": str(java_home())}
+    command = [sys.executable, "-c", script]
+    done = subprocess.run(command, capture_output=True, text=True, check=True, cwd=os.sep, env=environment)
+    assert done.stdout.splitlines() == ["True ['2 runs']"] * 2
 
 
 def test_a_cluster_generates_the_same_bytes_as_the_local_command(family, tmp_path):

@@ -146,6 +146,33 @@ def test_what_only_the_local_method_computes_is_refused(option):
         RelocOptions(**option)
 
 
+def test_as_many_clusters_as_servers_are_refused(topics, tmp_path):
+    command = ["spark", "reloc", str(topics), "--servers", "9", "--k", "9", "--out", str(tmp_path)]
+    with pytest.raises(InputError, match=r"--k: expected less than the number of servers, 9, got 9: .* RELOC is NS"):
+        CliRunner().invoke(app, command, catch_exceptions=False)
+
+
+def test_wrong_folders_and_other_options_are_refused_by_name(spark, topics, nearest, tmp_path):
+    def refusal(*words):
+        with pytest.raises(InputError) as found:
+            CliRunner().invoke(app, ["spark", *map(str, words)], catch_exceptions=False)
+        return str(found.value)
+
+    reloc = ("--servers", 25, "--method", "nearest", "--out", nearest)
+    assert "field: was written with parameters.sigma 8.0: choose another" in refusal("reloc", topics, *reloc)
+    homes = nearest / "nearest" / "homes"
+    assert "expected a folder that `relocbench spark reloc` wrote" in refusal("evaluate", topics, homes)
+    assert "expected a folder that `relocbench spark arrange` wrote" in refusal("reloc", nearest, *reloc)
+    assert "made.json has no entry 'lines'" in refusal("reloc", nearest / "field", *reloc)
+
+
+def test_a_moved_instance_is_complete(nearest, tmp_path):
+    shutil.copytree(nearest, tmp_path / "moved")
+    record = json.loads((tmp_path / "moved" / "field" / "made.json").read_text())
+    assert not any("/" in str(value) and str(value).startswith("/") for value in record.values())
+    assert compare(tmp_path / "moved", "nearest").equal
+
+
 def test_compare_reports_homes_that_differ(nearest, tmp_path):
     shutil.copytree(nearest, tmp_path / "copy")
     ids = read_local(nearest)[1]

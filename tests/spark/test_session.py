@@ -1,4 +1,6 @@
+import contextlib
 import os
+import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -7,7 +9,7 @@ import pytest
 
 from relocbench.commands.options import read_conf
 from relocbench.instances.errors import InputError
-from relocbench.spark.session import session
+from relocbench.spark.session import address_towards, session
 
 ROOT = Path(__file__).parent.parent.parent
 JOB = """
@@ -99,6 +101,18 @@ def test_an_invalid_master_gives_one_line(master, message, java, no_java, tmp_pa
     assert done.returncode == 2
     assert done.stderr.startswith(f"relocbench: {message}")
     assert done.stderr.count("\n") == 1
+
+
+def test_the_address_of_the_driver_is_that_of_the_interface_to_the_master(monkeypatch):
+    # The name of the machine, which many systems resolve to 127.0.1.1, is not asked.
+    monkeypatch.setattr(socket, "gethostbyname", lambda _: "127.0.1.1")
+    with socket.create_server(("127.0.0.1", 0)) as master:
+        port = master.getsockname()[1]
+        assert address_towards(f"spark://127.0.0.1:{port}") == "127.0.0.1"
+        assert address_towards(f"spark://127.0.0.1:1,127.0.0.1:{port}") == "127.0.0.1"
+        assert address_towards(f"k8s://https://127.0.0.1:{port}") == "127.0.0.1"
+    with contextlib.suppress(InputError):  # a machine without a network has no such address
+        assert not address_towards("yarn").startswith("127.")
 
 
 def test_spark_settings_are_split_at_the_first_equals_sign():

@@ -1,4 +1,6 @@
+import errno
 import json
+import os
 from collections import Counter
 
 import numpy as np
@@ -12,7 +14,9 @@ from relocbench.cli import app
 from relocbench.instances.errors import InputError
 from relocbench.instances.files.follower_graph import FollowerGraph
 from relocbench.spark import edge_list as spark_edges
+from relocbench.spark import topics_from_graph
 from relocbench.spark.blocks import BLOCK_SCHEMA, pack
+from relocbench.spark.dropped import described
 from relocbench.spark.topics_from_graph import Filters, arrange, filtered_topics
 
 
@@ -145,3 +149,68 @@ def test_an_error_of_a_task_is_one_line(spark, tmp_path):
     command = ["spark", "arrange", str(tmp_path / "edges.gz"), "--out", str(tmp_path / "out")]
     with pytest.raises(InputError, match=r"edges.gz: cannot be read \(Not a gzipped file"):
         CliRunner().invoke(app, command, catch_exceptions=False)
+
+
+def test_every_membership_that_a_filter_drops_is_counted(spark, tmp_path):
+    # Follower 1 repeats an edge and follows itself; 2 has five members; 3 to 6 follow 9, which may be in two topics.
+    edges = [(1, 2), (1, 2), (1, 1), *((2, n) for n in (11, 12, 13, 14)), *((n, 9) for n in (3, 4, 5, 6))]
+    (tmp_path / "edges").write_text("".join(f"{a} {b}\n" for a, b in edges))
+    filters = Filters(max_size=4, max_topics_per_client=2, topics=1)
+    record, _ = arrange(spark, str(tmp_path / "edges"), tmp_path / "out", filters)
+    assert (record["followers"], record["memberships"]) == (6, 2)
+    assert record["dropped"] == {
+        "repeated": {"memberships": 2},
+        "too_small": {"topics": 0, "memberships": 0},
+        "too_large": {"topics": 1, "memberships": 5},
+        "over_limit": {"memberships": 2},
+        "left_too_small": {"topics": 2, "memberships": 2},
+        "not_drawn": {"topics": 2, "memberships": 4},
+    }
+    lines = described(record)
+    assert lines[0].startswith("11 edges, 9 without repetitions and self-follows: 15 memberships, with 6 followers")
+    assert [line.split()[1] for line in lines[1:]] == ["5", "2", "2", "4"]
+
+
+def test_a_moved_edge_list_is_recognised_and_a_changed_one_is_not(spark, edge_file, tmp_path):
+    arrange(spark, str(edge_file), tmp_path / "out", Filters())
+    (tmp_path / "moved").mkdir()
+    elsewhere = edge_file.rename(tmp_path / "moved" / "renamed.txt")
+    out = (tmp_path / "out").rename(tmp_path / "moved" / "out")
+    assert str(tmp_path) not in (out / "made.json").read_text()
+    assert arrange(spark, str(elsewhere), out, Filters())[1]
+    record = json.loads((out / "made.json").read_text())
+    old = {name: value for name, value in record["asked"].items() if name != "modified"} | {"paths": [str(elsewhere)]}
+    (out / "made.json").write_text(json.dumps(record | {"asked": old}))  # as earlier versions wrote it
+    assert arrange(spark, str(elsewhere), out, Filters())[1]
+    (out / "made.json").write_text(json.dumps(record))
+    os.utime(elsewhere, (1, 1))
+    with pytest.raises(InputError, match="out: was written with modified"):
+        arrange(spark, str(elsewhere), out, Filters())
+
+
+def test_what_cannot_be_arranged_is_refused_in_one_line(spark, edge_file, tmp_path):
+    def refusal(source, out):
+        with pytest.raises(InputError) as found:
+            CliRunner().invoke(app, ["spark", "arrange", str(source), "--out", str(out)], catch_exceptions=False)
+        return str(found.value)
+
+    (tmp_path / "empty").touch()
+    assert "empty: expected lines `follower<TAB>followee`, got an empty file" in refusal(
+        tmp_path / "empty", tmp_path / "o"
+    )
+    assert "edges.txt: expected a folder to write to, got a file" in refusal(edge_file, edge_file)
+    assert "below: " in refusal(edge_file, edge_file / "below")
+    assert not (tmp_path / "o").exists()
+
+
+def test_a_full_disk_is_one_line_and_leaves_nothing(spark, edge_file, tmp_path, monkeypatch):
+    def full(texts):
+        raise OSError(errno.ENOSPC, "No space left on device")
+        yield texts
+
+    monkeypatch.setattr(topics_from_graph, "read_pieces", full)
+    with pytest.raises(InputError, match=r"^a disk is full \(No space left on device\): free space"):
+        CliRunner().invoke(
+            app, ["spark", "arrange", str(edge_file), "--out", str(tmp_path / "out")], catch_exceptions=False
+        )
+    assert not (tmp_path / "out").exists()

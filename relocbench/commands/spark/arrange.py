@@ -12,9 +12,12 @@ from relocbench.terminal import print_json
 
 def run(
     edges: Annotated[
-        str, typer.Argument(help="Edge list `follower<TAB>followee`: a file, a folder of files, or a pattern.")
+        str,
+        typer.Argument(
+            help="Edge list `follower<TAB>followee`: a file, a folder of files, or a pattern; a path or a URI."
+        ),
     ],
-    out: Annotated[Path, typer.Option(help="Folder to write to.")],
+    out: Annotated[str, typer.Option(metavar="PATH", help="Folder to write to: a path or a URI.")],
     min_size: Annotated[int, typer.Option(help="Least number of members of a topic.", min=1)] = 2,
     max_size: Annotated[int, typer.Option(help="Largest number of members of a topic.", min=1)] = 21,
     max_topics_per_client: Annotated[
@@ -38,20 +41,30 @@ def run(
     Example: relocbench spark arrange user_sns.txt --out topics
     """
     from relocbench.spark.checkpoints import INPUTS_KEY, unwrap_input_errors
+    from relocbench.spark.dropped import described
     from relocbench.spark.edge_list import find_edges
+    from relocbench.spark.locations import location, require_writable
     from relocbench.spark.progress import run_with_progress
     from relocbench.spark.topics_from_graph import Filters, arrange
 
     filters = Filters(
         min_size=min_size, max_size=max_size, max_topics_per_client=max_topics_per_client, topics=topics, seed=seed
     )
-    find_edges(edges)  # report a missing file before Java starts
+    source, folder = location(edges), location(out)
+    if isinstance(source, Path):  # report a missing file and a wrong folder before Java starts
+        find_edges(source).require_text()
+    if isinstance(folder, Path):
+        require_writable(folder)
     with started(master, memory, partitions, conf) as spark, unwrap_input_errors():
-        record, existed = run_with_progress(spark, lambda: arrange(spark, edges, out, filters, max_bad), "arranging")
+        record, existed = run_with_progress(
+            spark, lambda: arrange(spark, source, folder, filters, max_bad), "arranging"
+        )
     if as_json:
         print_json({**{name: value for name, value in record.items() if name != INPUTS_KEY}, "folder": str(out)})
         return
     if record["bad_lines"]:
         print(f"{plural(record['bad_lines'], 'bad line')} of {record['lines']:,}, such as {record['bad_example']}")
+    for line in described(record):
+        print(line)
     sizes = f"{plural(record['memberships'], 'membership')}, the largest topic has {record['largest']:,}"
     print(f"{plural(record['topics'], 'topic')}, {sizes}{' (written earlier)' if existed else ''}: {out}")

@@ -1,6 +1,5 @@
 """``relocbench spark compare``."""
 
-from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -9,10 +8,13 @@ from relocbench.terminal import print_json
 
 
 def run(
-    instance: Annotated[Path, typer.Argument(help="Folder that `spark reloc` wrote.")],
+    instance: Annotated[
+        str, typer.Argument(metavar="INSTANCE", help="Folder that `spark reloc` wrote: a path or a URI.")
+    ],
     method: Annotated[str, typer.Option(help="The method: reloc, nearest or otos.")] = "reloc",
     out: Annotated[
-        Path | None, typer.Option(help="Also write the instance as an ordinary file (.json, .parquet).")
+        str | None,
+        typer.Option(metavar="PATH", help="Also write the instance as an ordinary local file (.json, .parquet)."),
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
@@ -25,14 +27,17 @@ def run(
     from relocbench.instances.files.instance_parquet import write_rows
     from relocbench.instances.instance_source import write_instance
     from relocbench.spark.compare_local import compare, read_local
+    from relocbench.spark.locations import local, location
 
+    folder = location(instance)
     if out is not None:
-        local_instance, _ = read_local(instance)
-        if out.suffix == ".parquet":
-            write_rows([local_instance], out)
+        file = local(location(out), "spark compare writes an instance to")
+        local_instance, _ = read_local(folder)
+        if file.suffix == ".parquet":
+            write_rows([local_instance], file)
         else:
-            write_instance(local_instance, out)
-    comparison = compare(instance, method)
+            write_instance(local_instance, file)
+    comparison = compare(folder, method)
     if as_json:
         print_json({**vars(comparison), "equal": comparison.equal})
     else:

@@ -1,6 +1,5 @@
 """``relocbench spark generate``."""
 
-from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -27,7 +26,12 @@ from relocbench.terminal import print_json
 
 def run(
     family: Family,
-    out: Annotated[Path, typer.Option(help="Folder for one Parquet file per instance. Existing files are kept.")],
+    out: Annotated[
+        str,
+        typer.Option(
+            metavar="PATH", help="Folder for one Parquet file per instance, a path or s3a://…. Existing files are kept."
+        ),
+    ],
     seed: Annotated[
         str | None,
         typer.Option("--seed", "--seeds", help="Seeds of the replicates: 3, 0-9 or 1,4,7. Default: all of the family."),
@@ -50,13 +54,15 @@ def run(
     """
     from relocbench.instances.generators.generate import plan
     from relocbench.spark.generate import generate, missing
+    from relocbench.spark.locations import location
 
     parameters = read_parameters({"sigma": sigma, "clients": clients, "regime": regime}, set_ or [])
     planned = plan(family, read_seeds("--seed", seed), parameters, social=social, sites=sites, people=people)
-    numbers = missing(planned, out)
+    folder = location(out)
+    numbers = missing(planned, folder)
     if numbers:
         with started(master, memory, conf=conf) as session:
-            generate(session, planned, numbers, out)
+            generate(session, planned, numbers, folder)
     existed = len(planned) - len(numbers)
     if as_json:
         print_json({"instances": len(planned), "found": existed, "out": str(out)})

@@ -36,9 +36,11 @@ class MethodName(StrEnum):
 
 
 def run(
-    topics: Annotated[Path, typer.Argument(help="Folder that `spark arrange` wrote.")],
+    topics: Annotated[
+        str, typer.Argument(metavar="TOPICS", help="Folder that `spark arrange` wrote: a path or a URI.")
+    ],
     servers: Annotated[int, typer.Option(help="L, the number of servers. A square number gives a grid.", min=1)],
-    out: Annotated[Path, typer.Option(help="Folder to write to.")],
+    out: Annotated[str, typer.Option(metavar="PATH", help="Folder to write to: a path or a URI.")],
     k: Annotated[int, typer.Option(help="K, the number of clusters.", min=1)] = 4,
     method: Annotated[MethodName, typer.Option(help="The method.")] = MethodName.RELOC,
     related: Annotated[int, typer.Option(help="M′, the number of related clients.", min=0)] = 100,
@@ -105,6 +107,7 @@ def run(
     from relocbench.instances.generators.paper_generator import PaperParameters
     from relocbench.spark.assign import RelocOptions
     from relocbench.spark.checkpoints import INPUTS_KEY, unwrap_input_errors
+    from relocbench.spark.locations import location, require_writable
     from relocbench.spark.pipeline import solve_field
     from relocbench.spark.placement import PAPER, topics_folder
     from relocbench.spark.progress import run_with_progress
@@ -134,15 +137,20 @@ def run(
         client_order=client_order,
     )
     options = RelocOptions(k=k, related=related, rounds=rounds, seed=seed, **asdict(chosen))
-    topics_folder(topics)  # report a missing folder before Java starts
+    options.require_fewer_clusters_than(servers if method is MethodName.RELOC else None)
+    source, folder = location(topics), location(out)
+    if isinstance(source, Path):  # report a wrong folder before Java starts
+        topics_folder(source)
+    if isinstance(folder, Path):
+        require_writable(folder)
     stages: dict[str, float] = {}
     with started(master, memory, partitions, conf) as spark, unwrap_input_errors():
         record, existed = run_with_progress(
             spark,
             lambda: solve_field(
                 spark,
-                topics,
-                out,
+                source,
+                folder,
                 method.value,
                 parameters,
                 options,
@@ -156,4 +164,4 @@ def run(
         return
     print_cost(record)
     times = ", ".join(f"{stage} {seconds:.1f} s" for stage, seconds in stages.items())
-    print(f"homes in {out / method.value / 'homes'}{' (computed earlier)' if existed else f': {times}'}")
+    print(f"homes in {folder / method.value / 'homes'}{' (computed earlier)' if existed else f': {times}'}")

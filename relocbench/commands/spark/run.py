@@ -1,7 +1,6 @@
 """``relocbench spark run``."""
 
 import sys
-from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -14,7 +13,10 @@ from relocbench.terminal import resumable
 
 def run(
     instances: Annotated[
-        list[Path], typer.Argument(help="Folders of instances, files (JSON; Parquet with any number), or library:name.")
+        list[str],
+        typer.Argument(
+            metavar="INSTANCES...", help="Folders of instances, files (JSON; Parquet with any number), or library:name."
+        ),
     ],
     method: Annotated[
         list[str],
@@ -22,7 +24,9 @@ def run(
             "--methods", "--method", help="Selectors, separated by commas; repeatable. `relocbench methods` lists them."
         ),
     ],
-    out: Annotated[Path, typer.Option(help="Folder for rows and logs. Runs with a row are not repeated.")],
+    out: Annotated[
+        str, typer.Option(metavar="PATH", help="Folder for rows and logs. Runs with a row are not repeated.")
+    ],
     seed: Annotated[str, typer.Option("--seeds", "--seed", help="Seeds of the methods: 3, 0-9 or 1,4,7.")] = "0",
     time_limit: Annotated[float, typer.Option(help="Seconds for each run.", min=0)] = 60.0,
     memory_limit: Annotated[float, typer.Option(help="GiB for each run.", min=0.25, max=1e6)] = 4.0,
@@ -46,6 +50,7 @@ def run(
     from relocbench.runs.run_store import Store
     from relocbench.runs.selectors import parse_selectors, require_available
     from relocbench.runs.sweep import Limits, Task, announce_out_of_date
+    from relocbench.spark.locations import local, location, require_writable
     from relocbench.spark.sweep import missing, sweep
 
     selectors = parse_selectors(method)
@@ -53,17 +58,20 @@ def run(
         raise InputError("--methods", "expected at least one")
     require_available(selectors)
     limits = Limits(time_limit, round(memory_limit * GIB))
+    files = [local(location(text), "spark run reads instances from") for text in instances]
+    folder = local(location(out), "spark run writes rows to")
+    require_writable(folder)
     seeds = read_seeds("--seeds", seed) or [0]
-    tasks = [Task(one, selector, n) for one in read_all(instances) for selector in selectors for n in seeds]
-    store = Store(out)
+    tasks = [Task(one, selector, n) for one in read_all(files) for selector in selectors for n in seeds]
+    store = Store(folder)
     announce_out_of_date(tasks, store, limits)
     remaining = missing(tasks, store, limits, retry_errors)
     problems: list[str] = []
     if remaining:
-        with resumable(out), started(master, memory, conf=conf) as session:
+        with resumable(folder), started(master, memory, conf=conf) as session:
             problems = sweep(session, remaining, store, limits, retry_errors=retry_errors, parts=parts)
     runs = dict.fromkeys(task.run(limits) for task in tasks)
-    wrong = print_benchmark([row for run in runs if (row := store.find(run)) is not None], out, as_json)
+    wrong = print_benchmark([row for run in runs if (row := store.find(run)) is not None], folder, as_json)
     for problem in problems[:20]:
         print(f"relocbench: no row: {problem}", file=sys.stderr)
     if problems:
