@@ -122,10 +122,30 @@ def place_field(
         most = LARGEST_SPREAD * parameters.field_km
         raise InputError("--sigma", f"expected at most {most:g} for a field of {parameters.field_km:g} km")
     arranged = read_record(topics)
-    inputs = {"topics": str(topics.resolve()), "arranged": arranged[INPUTS_KEY], "seed": seed}
-    inputs |= {"proportional": proportional, "parameters": asdict(parameters)}
+    inputs = field_inputs(topics, arranged, parameters, seed, proportional)
     run_once(out, inputs, lambda: _write_field(spark, topics, out, parameters, seed, proportional, arranged))
     return read_field(out)
+
+
+def field_inputs(
+    topics: Path, arranged: dict[str, Any], parameters: PaperParameters, seed: int, proportional: bool
+) -> dict[str, Any]:
+    """Return everything that determines the result of :func:`place_field`.
+
+    Parameters
+    ----------
+    topics, parameters, seed, proportional
+        As for :func:`place_field`.
+    arranged
+        The record of the topics.
+
+    Returns
+    -------
+    dict
+        The inputs of the step, for its record.
+    """
+    inputs = {"topics": str(topics.resolve()), "arranged": arranged[INPUTS_KEY], "seed": seed}
+    return inputs | {"proportional": proportional, "parameters": asdict(parameters)}
 
 
 def read_field(folder: Path) -> Field:

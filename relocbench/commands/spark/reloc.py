@@ -42,7 +42,7 @@ def run(
     k: Annotated[int, typer.Option(help="K, the number of clusters.", min=1)] = 4,
     method: Annotated[MethodName, typer.Option(help="The method.")] = MethodName.RELOC,
     related: Annotated[int, typer.Option(help="M′, the number of related clients.", min=0)] = 100,
-    rounds: Annotated[int, typer.Option(help="Number of rounds of the factorisation.", min=1)] = 4,
+    rounds: Annotated[int, typer.Option(help="Largest number of rounds of the factorisation.", min=1)] = 50,
     seed: Annotated[int, typer.Option(help="Seed of positions, K-means and random choices.", min=0)] = 0,
     reading: Annotated[
         ReadingName, typer.Option(help="Named reading of Algorithm 1.", rich_help_panel=READING)
@@ -105,7 +105,7 @@ def run(
     from relocbench.instances.generators.paper_generator import PaperParameters
     from relocbench.spark.assign import RelocOptions
     from relocbench.spark.checkpoints import INPUTS_KEY, unwrap_input_errors
-    from relocbench.spark.pipeline import solve_field
+    from relocbench.spark.pipeline import finished_run, solve_field
     from relocbench.spark.placement import PAPER, topics_folder
     from relocbench.spark.progress import run_with_progress
 
@@ -136,21 +136,27 @@ def run(
     options = RelocOptions(k=k, related=related, rounds=rounds, seed=seed, **asdict(chosen))
     topics_folder(topics)  # report a missing folder before Java starts
     stages: dict[str, float] = {}
-    with started(master, memory, partitions, conf) as spark, unwrap_input_errors():
-        record, existed = run_with_progress(
-            spark,
-            lambda: solve_field(
+    proportional = storage is None
+    # A finished run is reported without a session, which takes seconds to start.
+    earlier = finished_run(topics, out, method.value, parameters, options, proportional=proportional)
+    if earlier is not None:
+        record, existed = earlier, True
+    else:
+        with started(master, memory, partitions, conf) as spark, unwrap_input_errors():
+            record, existed = run_with_progress(
                 spark,
-                topics,
-                out,
+                lambda: solve_field(
+                    spark,
+                    topics,
+                    out,
+                    method.value,
+                    parameters,
+                    options,
+                    proportional=proportional,
+                    on_stage=stages.__setitem__,
+                ),
                 method.value,
-                parameters,
-                options,
-                proportional=storage is None,
-                on_stage=stages.__setitem__,
-            ),
-            method.value,
-        )
+            )
     if as_json:
         print_json({**{name: value for name, value in record.items() if name != INPUTS_KEY}, "seconds": stages})
         return
