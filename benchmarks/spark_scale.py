@@ -1,33 +1,47 @@
-"""Run RELOC on Spark for 10⁴ to 10⁶ clients on 2 cores: seconds and peak memory of each stage, and exponents.
+"""Compare RELOC on Spark with the local method, for 10⁴ to 10⁷ clients: seconds, processor seconds and peak memory.
 
-python benchmarks/spark_scale.py [FOLDER] [largest number of users]
+python benchmarks/spark_scale.py [--folder FOLDER] [--largest USERS] [--smallest USERS] [--local-limit GIB]
+
+Every run is a process of its own: the local method, Spark on one core and Spark on two. Seconds mean something on an
+idle machine only; processor seconds are less sensitive. With --local-limit the local method gets no more address space
+than that, to show the size from which on it fails.
 """
 
+import argparse
 import json
 import os
+import resource
+import subprocess
 import sys
 import tempfile
 import time
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.csv as pa_csv
 from peak_memory import Watch
 
+from relocbench.heuristics import reloc
+from relocbench.heuristics.readings import READINGS
+from relocbench.instances.evaluation import evaluate
 from relocbench.instances.generators.paper_generator import PaperParameters
 from relocbench.instances.kernels.random_streams import stream
 from relocbench.spark.assign import RelocOptions
+from relocbench.spark.compare_local import read_local
 from relocbench.spark.pipeline import solve_field
 from relocbench.spark.placement import read_field
 from relocbench.spark.session import session
 from relocbench.spark.topics_from_graph import Filters, arrange
 
-# Users, servers, K. Servers and clusters grow with the users, so a cluster has about 20,000 clients. At the largest
-# size a million topics remain after the filters.
-SIZES = ((14_000, 16, 1), (140_000, 100, 6), (1_400_000, 1_024, 64))
+# Users, servers, K. Servers and clusters grow with the users, so a cluster has about 20,000 clients. At the size before
+# the last a million topics remain after the filters.
+SIZES = ((14_000, 16, 1), (140_000, 100, 6), (1_400_000, 1_024, 64), (10_000_000, 7_225, 450))
 # Mean number of followees of a client. With this value the arranged graph has about as many topics as clients.
 FOLLOWEES = 5
+READING_OF = {"exact": READINGS["prose"], "svd": READINGS["pseudocode"]}
+GIB = 1 << 30
 
 
 def write_edges(path: Path, users: int) -> None:
@@ -41,50 +55,101 @@ def write_edges(path: Path, users: int) -> None:
     pa_csv.write_csv(table, path, options)
 
 
+def run_on_spark(folder: Path, relation: str, cores: int, servers: int, k: int) -> dict[str, Any]:
+    """Arrange topics and run RELOC on Spark. Return the cost and the seconds of each stage."""
+    out = folder / f"{relation}-{cores}"
+    stages: dict[str, float] = {}
+    with session(f"local[{cores}]", memory=2) as spark:
+        begin = time.perf_counter()
+        arrange(spark, str(folder / "edges.txt"), folder / f"topics-{cores}", Filters())
+        stages["arrange"] = time.perf_counter() - begin
+        cost, _ = solve_field(
+            spark,
+            folder / f"topics-{cores}",
+            out,
+            "reloc",
+            PaperParameters(servers=servers, sigma=10.0),
+            RelocOptions(k=k, **vars(READING_OF[relation])),
+            on_stage=stages.__setitem__,
+        )
+    return {"clients": read_field(out / "field").clients, "Y": cost["Y"], "stages": stages}
+
+
+def run_locally(folder: Path, relation: str, k: int, limit: float | None) -> dict[str, Any]:
+    """Run the local method on the instance that Spark made."""
+    if limit is not None:
+        resource.setrlimit(resource.RLIMIT_AS, (int(limit * GIB), int(limit * GIB)))
+    begin = time.perf_counter()
+    instance, _ = read_local(folder / f"{relation}-2")
+    read = time.perf_counter() - begin
+    found = reloc.solve(instance, seed=0, time_limit=0.0, k=k, **vars(READING_OF[relation]))
+    cost = evaluate(instance, found.home)
+    stages = {"read": read, "solve": time.perf_counter() - begin - read}
+    return {"clients": instance.n_clients, "Y": cost.values()["Y"], "stages": stages}
+
+
+def measure(*arguments: str) -> dict[str, Any]:
+    """Run this file in another process, and add its seconds, processor seconds and peak memory to its result."""
+    watch, begin = Watch(), time.perf_counter()
+    process = subprocess.Popen([sys.executable, __file__, *arguments], stdout=subprocess.PIPE, text=True)
+    assert process.stdout is not None
+    text = process.stdout.read()
+    # The usage includes the processes that this one has waited for: Java and its Python workers.
+    _, status, usage = os.wait4(process.pid, 0)
+    process.returncode = os.waitstatus_to_exitcode(status)
+    result = json.loads(text.strip().splitlines()[-1]) if process.returncode == 0 else {"failed": process.returncode}
+    measured = {"seconds": time.perf_counter() - begin, "processor": usage.ru_utime + usage.ru_stime}
+    return result | measured | {"GiB": watch.take(), "GiB of the largest process": usage.ru_maxrss * 1024 / GIB}
+
+
 def main() -> None:
-    largest = int(float(sys.argv[2])) if len(sys.argv) > 2 else SIZES[-1][0]
-    with (
-        tempfile.TemporaryDirectory(dir=sys.argv[1] if len(sys.argv) > 1 else None) as name,
-        session("local[2]", memory=3) as spark,
-    ):
-        folder, watch = Path(name), Watch()
-        spark.range(100).mapInArrow(lambda batches: batches, "id bigint").count()  # starts the Python workers
-        measured: dict[str, list[tuple[int, float]]] = {}
-        for users, servers, k in SIZES:
-            if users > largest:
-                break
-            here = folder / str(users)
+    """Measure every size, relation and number of cores, or run one of them in a process of its own."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--folder", type=Path)
+    parser.add_argument("--smallest", type=float, default=0)
+    parser.add_argument("--largest", type=float, default=1_400_000)
+    parser.add_argument("--relation", choices=READING_OF, action="append")
+    parser.add_argument("--local-limit", type=float, help="GiB of address space of the local method")
+    parser.add_argument("--run", nargs=2, metavar=("PLACE", "USERS"), help=argparse.SUPPRESS)
+    given = parser.parse_args()
+    if given.run:
+        place, users = given.run[0], int(given.run[1])
+        servers, k = next((servers, k) for size, servers, k in SIZES if size == users)
+        if place == "local":
+            result = run_locally(given.folder, given.relation[0], k, given.local_limit)
+        else:
+            result = run_on_spark(given.folder, given.relation[0], int(place), servers, k)
+        print(json.dumps(result))
+        return
+    with tempfile.TemporaryDirectory(dir=given.folder) as name:
+        for users, _, _ in SIZES:
+            if not given.smallest <= users <= given.largest:
+                continue
+            here = Path(name) / str(users)
             here.mkdir()
             write_edges(here / "edges.txt", users)
-            watch.take()
-            stages: dict[str, tuple[float, float]] = {}
-            begin = time.perf_counter()
-            found, _ = arrange(spark, str(here / "edges.txt"), here / "topics", Filters())
-            stages["arrange"] = (time.perf_counter() - begin, watch.take())
+            for relation in given.relation or READING_OF:
+                found = {}
+                for place in ("2", "1", "local"):
+                    arguments = ["--folder", str(here), "--relation", relation, "--run", place, str(users)]
+                    if place == "local" and given.local_limit:
+                        arguments += ["--local-limit", str(given.local_limit)]
+                    found[place] = measure(*arguments)
+                    print(
+                        users, relation, place, json.dumps(found[place]), f"load {os.getloadavg()[0]:.1f}", flush=True
+                    )
+                report(found)
 
-            def note(stage: str, seconds: float, stages: dict[str, tuple[float, float]] = stages) -> None:
-                stages[stage] = (seconds, watch.take())
 
-            cost, _ = solve_field(
-                spark,
-                here / "topics",
-                here / "out",
-                "reloc",
-                PaperParameters(servers=servers, sigma=10.0),
-                RelocOptions(k=k),
-                on_stage=note,
-            )
-            clients = read_field(here / "out" / "field").clients
-            load = os.getloadavg()[0]
-            sizes = f"{found['topics']:,} topics, {found['memberships']:,} memberships, {servers} servers, K = {k}"
-            print(f"{clients:,} clients, {sizes}: Y = {cost['Y']:.4f} (load of the machine {load:.1f})")
-            for stage, (seconds, peak) in stages.items():
-                print(f"  {stage:12} {seconds:8.1f} s   {peak:6.2f} GiB", flush=True)
-                measured.setdefault(stage, []).append((clients, seconds))
-        for stage, points in measured.items():
-            sizes, seconds = np.array(points).T
-            print(f"{stage:12} exponents {np.round(np.diff(np.log(seconds)) / np.diff(np.log(sizes)), 2)}")
-        print(json.dumps(measured))
+def report(found: dict[str, dict[str, Any]]) -> None:
+    """Print the ratios of Spark on two cores to the local method, and the efficiency of the second core."""
+    if any("failed" in result for result in found.values()):
+        return
+    two, one, local = found["2"], found["1"], found["local"]
+    ratios = {name: two[name] / local[name] for name in ("seconds", "processor", "GiB")}
+    print("  Spark on two cores / local:", ", ".join(f"{name} {ratio:.1f}" for name, ratio in ratios.items()))
+    efficiency = {stage: one["stages"][stage] / (2 * seconds) for stage, seconds in two["stages"].items()}
+    print("  efficiency of two cores:", ", ".join(f"{stage} {share:.2f}" for stage, share in efficiency.items()))
 
 
 if __name__ == "__main__":

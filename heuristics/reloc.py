@@ -37,12 +37,12 @@ from relocbench.heuristics.readings import (
 )
 from relocbench.heuristics.relations import (
     RelatedClients,
-    TieBreak,
     most_related_by_factors,
     most_related_exactly,
     relation_factors,
     tie_break,
 )
+from relocbench.heuristics.relations_kernel import TieBreak
 from relocbench.heuristics.reloc_loop import (
     FIRST_IN_LIST,
     MOST_LOADED_HOME,

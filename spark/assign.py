@@ -46,14 +46,14 @@ class RelocOptions(Reading):
     related
         The number of related clients ``M′``.
     rounds
-        The number of rounds of the factorisation.
+        The largest number of rounds of the factorisation. It ends earlier when it has converged.
     seed
         The seed of K-means and of everything that is ``random``.
     """
 
     k: int = 4
     related: int = 100
-    rounds: int = 4
+    rounds: int = 50
     seed: int = 0
 
     def __post_init__(self) -> None:
@@ -195,9 +195,10 @@ def reloc_homes(clients: "DataFrame", factors: "DataFrame | None", field: Field,
         Columns ``client`` and ``home``.
     """
     server_cluster, centroid = divide_servers(field.server_x, field.server_y, options.k, options.seed)
+    rank = _ranks_by_size(clients, centroid)
 
     def cluster(client: npt.NDArray[np.int64], x: FloatArray, y: FloatArray) -> IntArray:
-        return nearest_centroid(x, y, centroid)
+        return rank[nearest_centroid(x, y, centroid)]
 
     selected = clients.select(*CLIENT_COLUMNS)
     schema = ", ".join([*(f"{name} {kind}" for name, kind in selected.dtypes), "cluster int"])
@@ -206,8 +207,10 @@ def reloc_homes(clients: "DataFrame", factors: "DataFrame | None", field: Field,
     if factors is not None:
         clustered = clustered.join(factors, "client")
         names.append("factors")
-    place = _cluster_placement(field, server_cluster, options, loop_rules(options))
-    return clustered.select(*names).groupBy("cluster").applyInArrow(place, HOMES_SCHEMA)
+    place = _cluster_placement(field, rank[server_cluster], options, loop_rules(options))
+    # Spark starts tasks in the order of their numbers, so the largest cluster, whose number is now 0, comes first. The
+    # number of tasks is fixed: otherwise Spark would hash clusters into partitions and merge small partitions.
+    return clustered.select(*names).repartitionById(len(rank), "cluster").mapInArrow(_whole(place), HOMES_SCHEMA)
 
 
 def otos_homes(clients: "DataFrame", field: Field) -> "DataFrame":
@@ -233,6 +236,36 @@ def otos_homes(clients: "DataFrame", field: Field) -> "DataFrame":
     one_cluster = np.zeros(len(field.server_x), np.int32)
     place = _cluster_placement(field, one_cluster, RelocOptions(k=1, related=0), otos.loop_rules())
     return joined.groupBy("cluster").applyInArrow(place, HOMES_SCHEMA)
+
+
+def _ranks_by_size(clients: "DataFrame", centroid: FloatArray) -> IntArray:
+    """Return the rank of each cluster by its number of clients; the largest has rank 0."""
+
+    def count(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        sizes = np.zeros(len(centroid), np.int64)
+        for batch in batches:
+            x, y = (batch.column(c).to_numpy(zero_copy_only=False) for c in ("x", "y"))
+            sizes += np.bincount(nearest_centroid(x, y, centroid), minlength=len(centroid))
+        found = np.flatnonzero(sizes)
+        yield pa.record_batch([pa.array(found.astype(np.int32)), pa.array(sizes[found])], names=["cluster", "clients"])
+
+    total = np.zeros(len(centroid), np.int64)
+    for row in clients.select("x", "y").mapInArrow(count, "cluster int, clients bigint").collect():
+        total[row["cluster"]] += row["clients"]
+    rank = np.empty(len(total), np.int32)
+    rank[np.argsort(-total, kind="stable")] = np.arange(len(total), dtype=np.int32)
+    return rank
+
+
+def _whole(place: Callable[[pa.Table], pa.Table]) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+    """Return a function for ``mapInArrow`` that places all rows of a partition together."""
+
+    def place_all(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        received = [batch for batch in batches if len(batch)]
+        if received:
+            yield from place(pa.Table.from_batches(received)).to_batches()
+
+    return place_all
 
 
 def _add_column(

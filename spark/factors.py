@@ -1,17 +1,21 @@
-"""Factorisation of the client×topic incidence ``G`` at full scale: a randomized SVD with a fixed order of summation.
+"""Factorisation of the client×topic incidence ``G`` at full scale: subspace iteration with a Chebyshev filter.
 
-The matrix ``V`` (topics × columns) is multiplied by ``GᵀG`` and orthonormalised, several times. Then ``F = G·V`` is
-rotated so that its first columns have the largest singular values. Neither ``Z = G·Gᵀ`` nor any other product of
+``V`` (topics × columns) spans the subspace. A round multiplies it by a polynomial of ``A = GᵀG`` that is small up to
+the least Ritz value and large above it, and then finds the Ritz vectors in the new subspace (Rayleigh-Ritz). Rounds end
+when the squared norm of the factors has converged. Then ``F = G·V``. Neither ``Z = G·Gᵀ`` nor any other product of
 clients and clients is formed. The driver receives matrices of columns×columns only.
 
-Clients and topics are divided into blocks by their ids. ``G`` is stored as tiles, one for each pair of blocks. In a
-product each tile sends one message to the block on the other side, and that block adds its messages in the order of
-their source blocks. Therefore the factors are identical to the last bit for any number of partitions and executors.
+Clients and topics are divided into blocks by their ids, and ``G`` is stored as tiles, one for each pair of blocks. A
+stage has one task for each block of clients, or of topics. The task adds the messages of the other side in the order of
+their source blocks, multiplies the sum by its tiles and sends one message for each tile. Therefore the factors are
+identical to the last bit for any number of partitions and executors.
 """
 
 import contextlib
+import math
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -20,21 +24,92 @@ from relocbench.heuristics.readings import Factorised
 from relocbench.instances.kernels.one_thread import one_thread
 from relocbench.instances.kernels.ragged import FloatArray
 from relocbench.spark.blocks import BLOCK_SCHEMA, block_of, pack, unpack
-from relocbench.spark.checkpoints import read_dataset, write_dataset
+from relocbench.spark.checkpoints import read_dataset, run_once, write_dataset
+from relocbench.spark.factor_stages import (
+    IDS,
+    ROW_SCHEMA,
+    TILE,
+    Stage,
+    factor_rows,
+    filter_rows,
+    gram_rows,
+    random_start,
+    send_back,
+    send_start,
+)
 from relocbench.spark.locations import Location, remove
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
+    from pyspark.sql import DataFrame, SparkSession
 
 FACTORS_SCHEMA = "client bigint, factors array<double>"
 TILE_SCHEMA = "client_block int, topic_block int, clients int, topics int, client binary, topic binary"
-MESSAGE_SCHEMA = "block int, source int, size int, place binary, value binary"
-# A block of a dense matrix: its rows, and their Gram matrix.
-DENSE_SCHEMA = "block int, value binary, gram binary"
-# Columns in addition to the rank (oversampling). They let few rounds find the largest singular values.
+# Columns in addition to the rank (oversampling). The filter is small up to the Ritz value of the last one.
 OVERSAMPLING = 8
+# The largest degree of the filter, and its largest value where it is small up to 1. A larger value would make the
+# columns of V almost parallel.
+DEGREE = 6
+LARGEST_FILTER = 1e4
+# The share of the squared norm of the best factors that may be missing in the end.
+TOLERANCE = 1e-3
 # Eigenvalues below this share of the largest are rounding errors of zero.
 NEGLIGIBLE = 1e-10
+# A block has at least this many memberships, so that a task is worth its start. Up to ``FIRST_BLOCKS`` blocks, a block
+# has no more: several cores can then work on graphs of middle size.
+LEAST_BLOCK = 1 << 15
+FIRST_BLOCKS = 8
+
+
+@dataclass(frozen=True, eq=False)
+class Factors:
+    """The factors and how far they have converged.
+
+    Attributes
+    ----------
+    rows
+        Columns ``client`` and ``factors``.
+    rounds
+        The number of rounds.
+    captured
+        The squared norm of the factors, which is at most that of the best factors of the same rank.
+    missing
+        The estimated share of the squared norm that is missing.
+    """
+
+    rows: "DataFrame"
+    rounds: int
+    captured: float
+    missing: float
+
+    @property
+    def converged(self) -> bool:
+        """Whether the missing share is at most ``TOLERANCE``."""
+        return self.missing <= TOLERANCE
+
+
+class _Ritz(NamedTuple):
+    """The Ritz values of ``A`` in the subspace, the largest first, and the matrix ``R``: ``V·R`` has the vectors."""
+
+    values: FloatArray
+    rotation: FloatArray
+
+
+def factor_blocks(memberships: int, field_blocks: int) -> int:
+    """Return the number of blocks of the factorisation. It depends on the memberships, not on partitions.
+
+    Parameters
+    ----------
+    memberships
+        The number of memberships.
+    field_blocks
+        The number of blocks of the other steps, :attr:`spark.placement.Field.n_blocks`.
+
+    Returns
+    -------
+    int
+        The number of blocks of clients, and of topics.
+    """
+    return max(field_blocks, min(FIRST_BLOCKS, -(-memberships // LEAST_BLOCK)))
 
 
 @contextlib.contextmanager
@@ -46,7 +121,7 @@ def factorise(
     rounds: int,
     work: Location,
     factorised: Factorised = "Z",
-) -> Iterator["DataFrame"]:
+) -> Iterator[Factors]:
     """Compute the factors ``F``.
 
     Parameters
@@ -60,43 +135,97 @@ def factorise(
     rank
         The number of columns of ``F``.
     rounds
-        How often ``GᵀG`` is applied. More rounds come closer to the best factorisation of that rank.
+        The largest number of rounds.
     work
-        Folder for intermediate results, removed in the end. They are files rather than entries of Spark's cache: a
-        lost executor does not lose them, and Spark's query plan does not grow from round to round.
+        Folder for intermediate results, removed in the end. If the computation is stopped, the next call continues
+        after the last complete round.
     factorised
         As for :func:`heuristics.relations.svd_factors`.
 
     Yields
     ------
-    pyspark.sql.DataFrame
-        Columns ``client`` and ``factors``. It must be written before the context ends.
+    Factors
+        The factors. They must be written before the context ends.
     """
+    spark = clients.sparkSession
     # As in heuristics.relations, there are always fewer columns than topics.
     rank = max(1, min(rank, topics - 1))
     columns = min(rank + OVERSAMPLING, topics)
-    tiles = _checkpoint(make_tiles(clients, n_blocks), work / "tiles")
-    start = tiles.groupBy("topic_block").applyInArrow(_random_start(columns), DENSE_SCHEMA)
-    topic_side = _checkpoint(start, work / "topics-0")
-    transform = _orthonormalising(_gram(topic_side))
-    for number in range(1, rounds + 1):
-        client_side = _checkpoint(_product(tiles, topic_side, "topic", transform), work / f"clients-{number}")
-        remove(work / f"topics-{number - 1}")
-        identity = np.eye(transform.shape[1])
-        topic_side = _checkpoint(_product(tiles, client_side, "client", identity), work / f"topics-{number}")
-        remove(work / f"clients-{number}")
-        transform = _orthonormalising(_gram(topic_side))
-    client_side = _checkpoint(_product(tiles, topic_side, "topic", transform), work / "clients")
-    values, vectors = _eigenvectors(_gram(client_side))
-    rotation = vectors[:, ::-1][:, :rank]
+    inputs = {"topics": topics, "blocks": n_blocks, "columns": columns}
+    run_once(work / "tiles", inputs, lambda: _written(make_tiles(clients, n_blocks), work / "tiles" / "rows"))
+    tiles = _Tiles(spark, work / "tiles" / "rows", n_blocks)
+    captured: list[float] = []
+    ritz: _Ritz | None = None
+    number = 0
+    while True:
+        ritz = _round(tiles, work, number, inputs, ritz)
+        captured.append(float(ritz.values[:rank].sum()))
+        remove(work / f"round-{number - 1}" / "rows")
+        missing = 0.0 if columns == topics else missing_share(captured)
+        if missing <= TOLERANCE or number == rounds:
+            break
+        number += 1
+    rotation = ritz.rotation[:, :rank]
     if factorised == "incidence":
-        # The columns of F have the lengths Σ, and ``values`` are their squares.
-        kept = values > NEGLIGIBLE * values[-1]
-        rotation = rotation * np.where(kept, np.where(kept, values, 1.0) ** -0.25, 0.0)[::-1][:rank]
+        # The columns of F have the lengths Σ, and the Ritz values are their squares.
+        values = ritz.values[:rank]
+        kept = values > NEGLIGIBLE * values[0]
+        rotation = rotation * np.where(kept, np.where(kept, values, 1.0) ** -0.25, 0.0)
     ids = clients.select("client").mapInArrow(_pack_ids(n_blocks), BLOCK_SCHEMA)
-    rows = _factor_rows(rotation)
-    yield ids.groupBy("block").cogroup(client_side.groupBy("block")).applyInArrow(rows, FACTORS_SCHEMA)
+    found = ids.selectExpr("block", f"{IDS} kind", "0 source", "0 size", "payload place", "payload value")
+    state = read_dataset(spark, work / f"round-{number}" / "rows")
+    sent = tiles.stage("topic", state, send_start(rotation, np.float64))
+    rows = _by_block(sent.unionByName(found), n_blocks).mapInArrow(factor_rows(rotation.shape[1]), FACTORS_SCHEMA)
+    yield Factors(rows, number, captured[-1], missing)
     remove(work)
+
+
+def missing_share(captured: list[float]) -> float:
+    """Estimate the share of the squared norm of the best factors that the last round does not have.
+
+    The gains of later rounds are taken for a geometric series with the ratio of the last two gains, and the sum is
+    doubled: the slowest directions come last, so that the ratio grows.
+
+    Parameters
+    ----------
+    captured
+        The squared norm after each round.
+
+    Returns
+    -------
+    float
+        The share; infinite while there are fewer than three rounds or the gains do not decrease.
+    """
+    if len(captured) < 3:
+        return math.inf
+    before, last = captured[-2] - captured[-3], captured[-1] - captured[-2]
+    if last <= 1e-12 * captured[-1]:
+        return 0.0
+    if last >= before:
+        return math.inf
+    ratio = max(last / before, 0.1)
+    return 2.0 * last * ratio / (1.0 - ratio) / captured[-1]
+
+
+def filter_roots(values: FloatArray) -> FloatArray:
+    """Return the roots of the filter: those of a Chebyshev polynomial on the interval from 0 to the least Ritz value.
+
+    Parameters
+    ----------
+    values
+        The Ritz values, the largest first.
+
+    Returns
+    -------
+    array
+        At most ``DEGREE`` roots.
+    """
+    half = values[-1] / 2.0
+    if half <= NEGLIGIBLE * values[0]:
+        return np.zeros(1)
+    growth = math.acosh(max(values[0] / half - 1.0, 1.0 + 1e-9))
+    degree = max(1, min(DEGREE, int(math.log(2.0 * LARGEST_FILTER) / growth)))
+    return np.asarray(half + half * np.cos((2.0 * np.arange(degree) + 1.0) * math.pi / (2.0 * degree)), np.float64)
 
 
 def make_tiles(clients: "DataFrame", n_blocks: int) -> "DataFrame":
@@ -118,37 +247,91 @@ def make_tiles(clients: "DataFrame", n_blocks: int) -> "DataFrame":
     return by_client.groupBy("topic_block").applyInArrow(_topic_tiles, TILE_SCHEMA)
 
 
-def _product(tiles: "DataFrame", dense: "DataFrame", side: str, transform: FloatArray) -> "DataFrame":
-    """Multiply ``dense·transform`` by ``G`` if ``dense`` has rows for topics, by ``Gᵀ`` if it has rows for clients."""
-    pairs = tiles.groupBy(f"{side}_block").cogroup(dense.groupBy("block"))
-    messages = pairs.applyInArrow(_send_messages(side, transform), MESSAGE_SCHEMA)
-    return messages.groupBy("block").applyInArrow(_add_messages(transform.shape[1]), DENSE_SCHEMA)
+class _Tiles(NamedTuple):
+    """The tiles in a folder, and the stages that multiply by them."""
+
+    spark: "SparkSession"
+    folder: Location
+    n_blocks: int
+
+    def stage(self, side: str, incoming: "DataFrame", work: Stage) -> "DataFrame":
+        """Run a stage with one task for each block of clients or of topics."""
+        other = "client" if side == "topic" else "topic"
+        tiles = read_dataset(self.spark, self.folder).selectExpr(
+            f"{side}_block block",
+            f"{TILE} kind",
+            f"{other}_block source",
+            f"{other}s size",
+            f"{side} place",
+            f"{other} value",
+        )
+        return _by_block(tiles.unionByName(incoming), self.n_blocks).mapInArrow(work, ROW_SCHEMA)
+
+    def random_start(self, columns: int) -> "DataFrame":
+        """Return random rows of ``V``."""
+        tiles = read_dataset(self.spark, self.folder)
+        sizes = tiles.groupBy("topic_block").agg({"topics": "max"}).toDF("block", "topics")
+        return _by_block(sizes, self.n_blocks).mapInArrow(random_start(columns), ROW_SCHEMA)
 
 
-def _checkpoint(frame: "DataFrame", folder: Location) -> "DataFrame":
+def _by_block(frame: "DataFrame", n_blocks: int) -> "DataFrame":
+    """Send the rows of each block to one task. The number of tasks is fixed, so that Spark does not merge them."""
+    return frame.repartitionById(n_blocks, "block")
+
+
+def _round(tiles: _Tiles, work: Location, number: int, inputs: dict[str, int], before: _Ritz | None) -> _Ritz:
+    """Run a round unless an earlier call has done so. Round 0 only draws ``V``."""
+    folder = work / f"round-{number}"
+
+    def compute() -> dict[str, Any]:
+        if before is None:
+            rows = tiles.random_start(inputs["columns"])
+        else:
+            earlier = read_dataset(tiles.spark, work / f"round-{number - 1}" / "rows")
+            roots = filter_roots(before.values)
+            rows = tiles.stage("topic", earlier, send_start(before.rotation, np.float32))
+            for i, root in enumerate(roots):
+                rows = tiles.stage("client", rows, send_back(before.rotation.shape[1]))
+                scale = 1.0 / (before.values[0] - root)
+                rows = tiles.stage(
+                    "topic", rows, filter_rows(before.rotation.shape[1], root, scale, i == len(roots) - 1)
+                )
+        write_dataset(rows, folder / "rows")
+        written = read_dataset(tiles.spark, folder / "rows")
+        topic_gram = _sum_grams(written, "place")
+        sent = tiles.stage("topic", written, send_start(np.eye(len(topic_gram)), np.float64))
+        client_gram = _sum_grams(
+            _by_block(sent, tiles.n_blocks).mapInArrow(gram_rows(len(topic_gram)), ROW_SCHEMA), "value"
+        )
+        return {"topic_gram": topic_gram.tolist(), "client_gram": client_gram.tolist()}
+
+    record, _ = run_once(folder, {**inputs, "round": number}, compute)
+    return _rayleigh_ritz(np.array(record["topic_gram"]), np.array(record["client_gram"]))
+
+
+def _written(frame: "DataFrame", folder: Location) -> dict[str, Any]:
     write_dataset(frame, folder)
-    return read_dataset(frame.sparkSession, folder)
+    return {}
 
 
-def _gram(dense: "DataFrame") -> FloatArray:
+def _sum_grams(rows: "DataFrame", column: str) -> FloatArray:
     """Sum the Gram matrices of the blocks, in the order of the blocks."""
-    grams = sorted((row["block"], row["gram"]) for row in dense.select("block", "gram").collect())
+    grams = sorted((row["block"], row[column]) for row in rows.select("block", column).collect())
     flat = np.sum([np.frombuffer(gram) for _, gram in grams], axis=0)
     side = round(len(flat) ** 0.5)
     return np.asarray(flat.reshape(side, side), np.float64)
 
 
-def _eigenvectors(gram: FloatArray) -> tuple[FloatArray, FloatArray]:
+def _rayleigh_ritz(topic_gram: FloatArray, client_gram: FloatArray) -> _Ritz:
+    """Return the Ritz values and vectors, given the Gram matrices of ``V`` and of ``G·V``."""
+    length = np.sqrt(np.diag(topic_gram))
+    scale = np.where(length > 0.0, 1.0 / np.where(length > 0.0, length, 1.0), 0.0)
     with one_thread():
-        values, vectors = np.linalg.eigh(gram)
-    return values, vectors
-
-
-def _orthonormalising(gram: FloatArray) -> FloatArray:
-    """Return the matrix ``T`` that makes the columns of ``X·T`` orthonormal, given the Gram matrix of ``X``."""
-    values, vectors = _eigenvectors(gram)
-    kept = values > NEGLIGIBLE * values[-1]
-    return np.asarray(vectors[:, kept] / np.sqrt(values[kept]), np.float64)
+        values, vectors = np.linalg.eigh(scale[:, None] * topic_gram * scale)
+        kept = values > NEGLIGIBLE * values[-1]
+        orthonormal = scale[:, None] * (vectors[:, kept] / np.sqrt(values[kept]))
+        ritz, rotation = np.linalg.eigh(orthonormal.T @ client_gram @ orthonormal)
+        return _Ritz(np.maximum(ritz[::-1], 0.0), (orthonormal @ rotation)[:, ::-1].copy())
 
 
 def _pack_ids(n_blocks: int) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
@@ -207,76 +390,3 @@ def _tile_table(rows: list[tuple[Any, ...]]) -> pa.Table:
     names = ("client_block", "topic_block", "clients", "topics", "client", "topic")
     columns = list(zip(*rows, strict=True)) if rows else [()] * len(kinds)
     return pa.table({n: pa.array(column, kind) for n, kind, column in zip(names, kinds, columns, strict=True)})
-
-
-def _random_start(columns: int) -> Callable[[pa.Table], pa.Table]:
-    def draw(table: pa.Table) -> pa.Table:
-        block, size = table["topic_block"][0].as_py(), table["topics"][0].as_py()
-        return _dense_table(block, np.random.default_rng([0, block]).standard_normal((size, columns)))
-
-    return draw
-
-
-def _send_messages(side: str, transform: FloatArray) -> Callable[[pa.Table, pa.Table], pa.Table]:
-    """Return a function that multiplies a block by each of its tiles and sends the product to the other block."""
-    other = "client" if side == "topic" else "topic"
-
-    def send(tiles: pa.Table, dense: pa.Table) -> pa.Table:
-        from scipy.sparse import csr_array
-
-        block = dense["block"][0].as_py()
-        with one_thread():
-            value = np.frombuffer(dense["value"][0].as_buffer()).reshape(-1, len(transform)) @ transform
-        rows = []
-        for tile in range(len(tiles)):
-            source_index = np.frombuffer(tiles[side][tile].as_buffer(), np.int32)
-            target_index = np.frombuffer(tiles[other][tile].as_buffer(), np.int32)
-            place, row = np.unique(target_index, return_inverse=True)
-            product = csr_array((np.ones(len(row)), (row, source_index)), shape=(len(place), len(value))) @ value
-            size = tiles[f"{other}s"][tile].as_py()
-            rows.append((tiles[f"{other}_block"][tile].as_py(), block, size, place.tobytes(), product.tobytes()))
-        columns = list(zip(*rows, strict=True))
-        kinds = (pa.int32(), pa.int32(), pa.int32(), pa.binary(), pa.binary())
-        names = ("block", "source", "size", "place", "value")
-        return pa.table({n: pa.array(column, kind) for n, kind, column in zip(names, kinds, columns, strict=True)})
-
-    return send
-
-
-def _add_messages(columns: int) -> Callable[[pa.Table], pa.Table]:
-    def add(table: pa.Table) -> pa.Table:
-        table = table.sort_by("source")
-        total = np.zeros((table["size"][0].as_py(), columns))
-        for row in range(len(table)):
-            place = np.frombuffer(table["place"][row].as_buffer(), np.int32)
-            total[place] += np.frombuffer(table["value"][row].as_buffer()).reshape(-1, columns)
-        return _dense_table(table["block"][0].as_py(), total)
-
-    return add
-
-
-def _dense_table(block: int, value: FloatArray) -> pa.Table:
-    # With several threads the order of summation, and so the rounding, would depend on their number.
-    with one_thread():
-        gram = value.T @ value
-    return pa.table(
-        {
-            "block": pa.array([block], pa.int32()),
-            "value": pa.array([value.tobytes()], pa.binary()),
-            "gram": pa.array([gram.tobytes()], pa.binary()),
-        }
-    )
-
-
-def _factor_rows(rotation: FloatArray) -> Callable[[pa.Table, pa.Table], pa.Table]:
-    """Return a function that rotates a block of ``F`` and joins its rows with the ids of the clients."""
-
-    def rotate(ids: pa.Table, dense: pa.Table) -> pa.Table:
-        client = np.sort(unpack(ids["payload"], 1)[0])
-        with one_thread():
-            value = np.frombuffer(dense["value"][0].as_buffer()).reshape(len(client), -1) @ rotation
-        start = np.arange(len(client) + 1, dtype=np.int32) * rotation.shape[1]
-        factors = pa.ListArray.from_arrays(pa.array(start), pa.array(value.ravel()))
-        return pa.table({"client": client, "factors": factors})
-
-    return rotate

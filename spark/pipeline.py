@@ -4,9 +4,11 @@ Each step has a folder of its own: ``field``, ``factors``, and one with the name
 repeated.
 """
 
+import math
 import time
 from collections.abc import Callable
 from dataclasses import asdict
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from relocbench.instances.evaluation import Evaluation
@@ -20,11 +22,11 @@ from relocbench.spark.assign import (
     random_homes,
     reloc_homes,
 )
-from relocbench.spark.checkpoints import read_dataset, run_once, write_dataset
+from relocbench.spark.checkpoints import RECORD_FILE, read_dataset, read_record, run_once, write_dataset
 from relocbench.spark.evaluate import evaluate_homes
-from relocbench.spark.factors import factorise
+from relocbench.spark.factors import factor_blocks, factorise
 from relocbench.spark.locations import Location
-from relocbench.spark.placement import Field, place_field, read_field
+from relocbench.spark.placement import Field, earlier_field_inputs, field_inputs, place_field, read_field
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -97,8 +99,58 @@ def solve_field(
         timed("homes", lambda: write_dataset(methods[method](), homes))
         return timed("evaluation", lambda: evaluate_homes(clients, read_dataset(spark, homes), field, homes)).values()
 
-    inputs = {"method": method, **(asdict(options) if method == "reloc" else {"seed": options.seed})}
-    return run_once(out / method, inputs, compute, implied=IMPLIED_READING)
+    return run_once(out / method, _method_inputs(method, options), compute, implied=IMPLIED_READING)
+
+
+def finished_run(
+    topics: Location,
+    out: Location,
+    method: Method,
+    parameters: PaperParameters,
+    options: RelocOptions,
+    *,
+    proportional: bool,
+) -> dict[str, Any] | None:
+    """Return the record of an earlier run of :func:`solve_field`. This needs no session.
+
+    Parameters
+    ----------
+    topics, out, method, parameters, options, proportional
+        As for :func:`solve_field`.
+
+    Returns
+    -------
+    dict or None
+        The record that :func:`solve_field` would return; None if a step is missing, or if a folder can only be read
+        with a session.
+
+    Raises
+    ------
+    InputError
+        If ``out`` was written with other inputs.
+    """
+    needs_factors = method == "reloc" and options.needs_factors
+    if not (isinstance(topics, Path) and isinstance(out, Path)):
+        return None
+    if not all((out / step / RECORD_FILE).exists() for step in ("field", *(["factors"] * needs_factors), method)):
+        return None
+    asked = field_inputs(read_record(topics, "spark arrange"), parameters, options.seed, proportional)
+    run_once(out / "field", asked, _nothing_to_compute, earlier_form=earlier_field_inputs(topics, asked))
+    if needs_factors:
+        run_once(out / "factors", _factor_inputs(options), _nothing_to_compute, implied=IMPLIED_READING)
+    return run_once(out / method, _method_inputs(method, options), _nothing_to_compute, implied=IMPLIED_READING)[0]
+
+
+def _nothing_to_compute() -> dict[str, Any]:
+    raise AssertionError("a step without a record")
+
+
+def _method_inputs(method: Method, options: RelocOptions) -> dict[str, Any]:
+    return {"method": method, **(asdict(options) if method == "reloc" else {"seed": options.seed})}
+
+
+def _factor_inputs(options: RelocOptions) -> dict[str, Any]:
+    return {name: getattr(options, name) for name in ("rank", "rounds", "factorised")}
 
 
 def evaluate_folder(spark: "SparkSession", folder: Location, homes: Location) -> Evaluation:
@@ -126,9 +178,11 @@ def evaluate_folder(spark: "SparkSession", folder: Location, homes: Location) ->
 def _write_factors(clients: "DataFrame", field: Field, folder: Location, options: RelocOptions) -> None:
     def compute() -> dict[str, Any]:
         rank, rounds, factorised = options.columns, options.rounds, options.factorised
-        with factorise(clients, field.topics, field.n_blocks, rank, rounds, folder / "work", factorised) as factors:
-            write_dataset(factors, folder / "factors")
-        return {}
+        blocks = factor_blocks(field.memberships, field.n_blocks)
+        with factorise(clients, field.topics, blocks, rank, rounds, folder / "work", factorised) as found:
+            write_dataset(found.rows, folder / "factors")
+        # The share is unknown if fewer than three rounds were allowed.
+        missing = found.missing if math.isfinite(found.missing) else None
+        return {"done": found.rounds, "captured": found.captured, "missing": missing, "converged": found.converged}
 
-    inputs = {name: getattr(options, name) for name in ("rank", "rounds", "factorised")}
-    run_once(folder, inputs, compute, implied=IMPLIED_READING)
+    run_once(folder, _factor_inputs(options), compute, implied=IMPLIED_READING)

@@ -125,17 +125,53 @@ def place_field(
         most = LARGEST_SPREAD * parameters.field_km
         raise InputError("--sigma", f"expected at most {most:g} for a field of {parameters.field_km:g} km")
     arranged = read_record(topics, "spark arrange", ARRANGED_ENTRIES)
-    inputs = {"arranged": arranged[INPUTS_KEY], "seed": seed, "proportional": proportional}
-    inputs |= {"parameters": asdict(parameters)}
-    # Earlier versions recorded the folder of the topics too.
-    earlier = {"topics": str(topics.resolve()) if isinstance(topics, Path) else str(topics), **inputs}
+    inputs = field_inputs(arranged, parameters, seed, proportional)
     run_once(
         out,
         inputs,
         lambda: _write_field(spark, topics, out, parameters, seed, proportional, arranged),
-        earlier_form=earlier,
+        earlier_form=earlier_field_inputs(topics, inputs),
     )
     return read_field(out)
+
+
+def field_inputs(
+    arranged: dict[str, Any], parameters: PaperParameters, seed: int, proportional: bool
+) -> dict[str, Any]:
+    """Return everything that determines the result of :func:`place_field`.
+
+    Parameters
+    ----------
+    arranged
+        The record of the topics.
+    parameters, seed, proportional
+        As for :func:`place_field`.
+
+    Returns
+    -------
+    dict
+        The inputs of the step, for its record.
+    """
+    inputs = {"arranged": arranged[INPUTS_KEY], "seed": seed, "proportional": proportional}
+    return inputs | {"parameters": asdict(parameters)}
+
+
+def earlier_field_inputs(topics: Location, inputs: dict[str, Any]) -> dict[str, Any]:
+    """Return the inputs in the form of earlier versions, which recorded the folder of the topics too.
+
+    Parameters
+    ----------
+    topics
+        The folder of the topics.
+    inputs
+        The result of :func:`field_inputs`.
+
+    Returns
+    -------
+    dict
+        The inputs.
+    """
+    return {"topics": str(topics.resolve()) if isinstance(topics, Path) else str(topics), **inputs}
 
 
 def read_field(folder: Location) -> Field:

@@ -109,6 +109,7 @@ def _settings(
         "spark.log.level": "ERROR",
     }
     if local:
+        chosen["spark.python.daemon.module"] = "relocbench.spark.worker_daemon"
         chosen["spark.driver.memory"] = _mebibytes(memory or min(8.0, max(1.0, _memory() / 4)))
         chosen["spark.driver.host"] = chosen["spark.driver.bindAddress"] = "127.0.0.1"
         chosen["spark.sql.shuffle.partitions"] = str(partitions or 4 * cores())

@@ -11,6 +11,7 @@ from relocbench.heuristics.relations import (
     svd_factors,
     tie_break,
 )
+from relocbench.heuristics.relations_kernel import SCORE_STEPS
 from relocbench.instances.errors import InputError
 from relocbench.instances.generators.families import FAMILIES
 from tests.samples import random_instance
@@ -112,12 +113,26 @@ def test_nmf_factors_approximate_shared_topics():
 @pytest.mark.parametrize("most", [0, 1, 3, 100])
 def test_the_strongest_come_first_and_ties_go_to_the_lowest_index(seed, most):
     rng = np.random.default_rng(seed)
-    # Small whole numbers give many ties. Seed 0 has more rows than four tiles.
-    factors = rng.integers(-2, 3, (rng.integers(1, 40) if seed else 1030, 3)).astype(float)
+    # Small whole numbers give many ties. Seed 0 has more rows than eight tiles.
+    factors = rng.integers(-2, 3, (rng.integers(1, 40) if seed else 1030, 3 + seed % 7)).astype(float)
     scores = factors @ factors.T
     for m, found in enumerate(lists(*most_related_by_factors(factors, most, by("index", len(factors))))):
         others = [(-scores[m, r], r) for r in range(len(factors)) if r != m and scores[m, r] > 0]
         assert found == [r for _, r in sorted(others)][:most]
+
+
+@pytest.mark.parametrize("columns", [1, 4, 7, 16])
+def test_no_strong_relation_is_missed_when_the_search_ends_early(columns):
+    rng = np.random.default_rng(columns)
+    # Rows of very different lengths, so that most searches end early.
+    factors = rng.standard_normal((700, columns)) * rng.random((700, 1)) ** 4
+    scores = np.zeros((700, 700))
+    for c in range(columns):
+        scores += np.outer(factors[:, c], factors[:, c])
+    steps = np.floor(scores * SCORE_STEPS + 0.5)
+    np.fill_diagonal(steps, 0)
+    for m, found in enumerate(lists(*most_related_by_factors(factors, 20, by("index", 700)))):
+        assert found == [r for r in np.argsort(-steps[m], kind="stable")[:20] if steps[m, r] > 0]
 
 
 @pytest.mark.parametrize("seed", range(30))

@@ -9,6 +9,7 @@ import pytest
 from typer.testing import CliRunner
 
 from relocbench.cli import app
+from relocbench.heuristics.clusters import divide_servers
 from relocbench.heuristics.readings import READINGS
 from relocbench.instances.errors import InputError
 from relocbench.instances.evaluation import evaluate
@@ -16,9 +17,10 @@ from relocbench.instances.files.follower_graph import synthetic_follower_graph
 from relocbench.instances.generators.paper_generator import PaperParameters
 from relocbench.instances.kernels.random_streams import stream
 from relocbench.spark import placement
-from relocbench.spark.assign import RelocOptions
+from relocbench.spark.assign import RelocOptions, reloc_homes
 from relocbench.spark.compare_local import compare, read_homes, read_local
-from relocbench.spark.pipeline import evaluate_folder, solve_field
+from relocbench.spark.pipeline import evaluate_folder, finished_run, solve_field
+from relocbench.spark.placement import read_field
 from relocbench.spark.topics_from_graph import Filters, arrange
 
 PARTS = ("theta", "storage", "compute", "sent", "spread")
@@ -223,3 +225,33 @@ def test_a_dataset_with_other_columns_is_refused(spark, nearest, tmp_path):
         evaluate_folder(spark, nearest, tmp_path / "nowhere")
     with pytest.raises(InputError, match=r"made.json: cannot be read"):
         CliRunner().invoke(app, ["spark", "evaluate", str(tmp_path), "homes"], catch_exceptions=False)
+
+
+def test_each_cluster_is_one_task_and_the_largest_comes_first(spark, nearest):
+    from pyspark.sql.functions import spark_partition_id
+
+    field = read_field(nearest / "field")
+    clients = spark.read.parquet(str(nearest / "field" / "clients"))
+    homes = reloc_homes(clients, None, field, RelocOptions(k=4, relation="exact")).withColumn("t", spark_partition_id())
+    cluster, _ = divide_servers(field.server_x, field.server_y, 4, 0)
+    clusters_of_task = {}
+    for row in homes.collect():
+        clusters_of_task.setdefault(row["t"], []).append(int(cluster[row["home"]]))
+    assert sorted(clusters_of_task) == [0, 1, 2, 3]
+    assert sorted(found[0] for found in clusters_of_task.values()) == [0, 1, 2, 3]
+    assert all(len(set(found)) == 1 for found in clusters_of_task.values())
+    sizes = [len(clusters_of_task[task]) for task in range(4)]
+    assert sizes == sorted(sizes, reverse=True)
+    assert sizes[0] > sizes[-1]
+
+
+def test_a_finished_run_is_reported_without_a_session(spark, topics, nearest):
+    parameters = PaperParameters(servers=25, sigma=8.0)
+
+    def finished(method, seed=0):
+        return finished_run(topics, nearest, method, parameters, RelocOptions(k=3, seed=seed), proportional=True)
+
+    assert finished("nearest") == run(spark, topics, nearest, "nearest")[0]
+    assert finished("otos") is None
+    with pytest.raises(InputError, match="seed"):
+        finished("nearest", seed=1)

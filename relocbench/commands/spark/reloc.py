@@ -44,7 +44,7 @@ def run(
     k: Annotated[int, typer.Option(help="K, the number of clusters.", min=1)] = 4,
     method: Annotated[MethodName, typer.Option(help="The method.")] = MethodName.RELOC,
     related: Annotated[int, typer.Option(help="M′, the number of related clients.", min=0)] = 100,
-    rounds: Annotated[int, typer.Option(help="Number of rounds of the factorisation.", min=1)] = 4,
+    rounds: Annotated[int, typer.Option(help="Largest number of rounds of the factorisation.", min=1)] = 50,
     seed: Annotated[int, typer.Option(help="Seed of positions, K-means and random choices.", min=0)] = 0,
     reading: Annotated[
         ReadingName, typer.Option(help="Named reading of Algorithm 1.", rich_help_panel=READING)
@@ -108,7 +108,7 @@ def run(
     from relocbench.spark.assign import RelocOptions
     from relocbench.spark.checkpoints import INPUTS_KEY, unwrap_input_errors
     from relocbench.spark.locations import location, require_writable
-    from relocbench.spark.pipeline import solve_field
+    from relocbench.spark.pipeline import finished_run, solve_field
     from relocbench.spark.placement import PAPER, topics_folder
     from relocbench.spark.progress import run_with_progress
 
@@ -144,21 +144,27 @@ def run(
     if isinstance(folder, Path):
         require_writable(folder)
     stages: dict[str, float] = {}
-    with started(master, memory, partitions, conf) as spark, unwrap_input_errors():
-        record, existed = run_with_progress(
-            spark,
-            lambda: solve_field(
+    proportional = storage is None
+    # A finished run is reported without a session, which takes seconds to start.
+    earlier = finished_run(source, folder, method.value, parameters, options, proportional=proportional)
+    if earlier is not None:
+        record, existed = earlier, True
+    else:
+        with started(master, memory, partitions, conf) as spark, unwrap_input_errors():
+            record, existed = run_with_progress(
                 spark,
-                source,
-                folder,
+                lambda: solve_field(
+                    spark,
+                    source,
+                    folder,
+                    method.value,
+                    parameters,
+                    options,
+                    proportional=proportional,
+                    on_stage=stages.__setitem__,
+                ),
                 method.value,
-                parameters,
-                options,
-                proportional=storage is None,
-                on_stage=stages.__setitem__,
-            ),
-            method.value,
-        )
+            )
     if as_json:
         print_json({**{name: value for name, value in record.items() if name != INPUTS_KEY}, "seconds": stages})
         return
