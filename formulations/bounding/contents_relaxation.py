@@ -97,7 +97,7 @@ class ContentsParams:
     finest: float = 1e-5
     most_contents: int = 80
     patience: int = 40
-    delegated_weight: float = 0.15
+    delegated_weight: float = 0.5
     first_price: float = 0.1
     first_pairs: int = 40
     next_pairs: int = 15
@@ -324,7 +324,7 @@ class ContentsRelaxation:
 
     def _price_pairs(self) -> None:
         """Give prices to pairs of clients whose shares no combination of known contents has."""
-        if self.dual is None or self.dual.nodes > self._params.nodes_for_pairs:
+        if self.dual is not None and self.dual.nodes > self._params.nodes_for_pairs:
             return
         servers, possible = self.graph.n_servers, np.flatnonzero(self._may_be_apart).astype(np.int32)
         for l, contents in enumerate(self._contents):
