@@ -664,10 +664,15 @@ def _search(
             if free[d] < 0:
                 d -= 1
                 continue
-            largest, branch[d] = 1e-9, -1
-            for n in range(topics):
-                if state[d, n] == 0 and size[n] <= free[d] and value[d, cheapest, n] > largest:
-                    largest, branch[d] = value[d, cheapest, n], n
+            # A topic can have a value at another price of compute only; without a price, all profitable items count.
+            branch[d] = -1
+            for k in range(count):
+                largest, z = 1e-9, (cheapest + k) % count
+                for n in range(topics):
+                    if state[d, n] == 0 and size[n] <= free[d] and value[d, z, n] > largest:
+                        largest, branch[d] = value[d, z, n], n
+                if branch[d] >= 0:
+                    break
             if branch[d] < 0:
                 if fixings > 0:
                     total, upper = _fill(loads, profit, state[d], compute_limit, some)
