@@ -306,14 +306,17 @@ class TopicSearch:
             return nodes, branch
         count = len(self._worth)
         least = np.full(len(nodes.which), np.iinfo(np.int64).max)
-        for attempt in range(TRIED_PAYMENTS + 1):
-            is_last = attempt == TRIED_PAYMENTS
+        for attempt in range(TRIED_PAYMENTS + count):
+            # Before a node counts as a leaf, all payments are tried, none at last.
+            is_last = attempt >= TRIED_PAYMENTS
             columns = np.flatnonzero(branch == LEAF) if is_last else np.arange(len(branch))
             if not len(columns):
                 break
             some = nodes.columns(columns) if is_last else nodes
             other = 1 + np.count_nonzero(some.state, axis=0) % max(count - 1, 1)
-            payment = np.full(len(columns), count - 1) if is_last else (some.payment + attempt * other) % count
+            payment = (
+                np.full(len(columns), attempt - TRIED_PAYMENTS) if is_last else (some.payment + attempt * other) % count
+            )
             bounded = self._bounded(some, payment, threshold)
             state, changed = bounded.decided(some.state, threshold)
             value = np.where(state == UNDECIDED, bounded.value, 0)
