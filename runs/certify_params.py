@@ -175,9 +175,9 @@ class HomePricesPhaseParams:
     least_gap: float = 0.006
     prove_share: float = 0.1
     verify_share: float = 0.4
-    nodes_per_second: float = 12_000.0
-    nodes_per_second_with_pairs: float = 7_000.0
-    most_nodes: int = 400_000
+    nodes_per_second: float = 40_000.0
+    nodes_per_second_with_pairs: float = 15_000.0
+    most_nodes: int = 600_000
     progress: float = 1e-3
     patience: int = 12
 

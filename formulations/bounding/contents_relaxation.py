@@ -97,7 +97,7 @@ class ContentsParams:
     finest: float = 1e-5
     most_contents: int = 80
     patience: int = 40
-    delegated_weight: float = 0.15
+    delegated_weight: float = 0.5
     first_price: float = 0.1
     first_pairs: int = 40
     next_pairs: int = 15

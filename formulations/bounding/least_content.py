@@ -289,7 +289,7 @@ def _best_compute_price(
         shares, value = _first_division(problem)
         order = np.empty(len(loads.spool), np.int64)
         _equalise(problem, 0, alive, state, shares[0], value[0], loads.spool, 6)
-        bound, _ = _knapsack(value[0], loads.spool, state, storage_limit, order)
+        bound, _, _ = _knapsack(value[0], loads.spool, state, storage_limit, order)
         bound += problem.always + prices[0] * compute_limit
         if bound < least:
             best, least = prices[0], bound
@@ -419,8 +419,11 @@ def _equalise(
 @compiled
 def _knapsack(
     value: FloatArray, size: FloatArray, state: StateArray, free: float, order: OffsetArray
-) -> tuple[float, int]:
-    """Solve the knapsack of the undecided topics with fractions; sort those with a value by value per size."""
+) -> tuple[float, int, float]:
+    """Solve the knapsack of the undecided topics with fractions; sort those with a value by value per size.
+
+    Return the value, the number of sorted topics, and the price of storage.
+    """
     count = 0
     for n in range(len(size)):
         if state[n] == 0 and value[n] > 1e-9 and size[n] <= free:
@@ -430,16 +433,17 @@ def _knapsack(
                 b -= 1
             order[b] = n
             count += 1
-    total = 0.0
+    total, price = 0.0, 0.0
     for b in range(count):
         n = order[b]
         if size[n] <= free:
             total += value[n]
             free -= size[n]
         else:
-            total += value[n] / size[n] * free
+            price = value[n] / size[n]
+            total += price * free
             break
-    return total, count
+    return total, count, price
 
 
 @compiled
@@ -509,6 +513,52 @@ def _trimmed(loads: Loads, profit: FloatArray, content: FloatArray, load: float,
 
 
 @compiled
+def _decide(
+    problem: _Problem,
+    first: OffsetArray,
+    client_of: OffsetArray,
+    entry_of: OffsetArray,
+    alive: Mask,
+    shares: FloatArray,
+    value: FloatArray,
+    state: StateArray,
+    inside: FloatArray,
+    n: int,
+    opens: bool,
+) -> None:
+    """Open or close a topic at a node, and divide the profits of its items anew."""
+    state[n] = 1 if opens else 2
+    count = len(inside)
+    for z in range(count):
+        value[z, n] = 0.0
+        if opens:
+            inside[z] += problem.own[z, n]
+    for h in range(first[n], first[n + 1]):
+        m = client_of[h]
+        if not alive[m]:
+            continue
+        undecided = 0
+        for q in range(problem.start[m], problem.start[m + 1]):
+            if state[problem.topic[q]] == 0:
+                undecided += 1
+        for z in range(count):
+            moved = shares[z, entry_of[h]]
+            shares[z, entry_of[h]] = 0.0
+            if opens and undecided == 0:
+                inside[z] += problem.worth[z, m]
+            for q in range(problem.start[m], problem.start[m + 1]):
+                if state[problem.topic[q]] == 0:
+                    if opens:
+                        shares[z, q] += moved / undecided
+                        value[z, problem.topic[q]] += moved / undecided
+                    else:
+                        value[z, problem.topic[q]] -= shares[z, q]
+                        shares[z, q] = 0.0
+        if not opens or undecided == 0:
+            alive[m] = False
+
+
+@compiled
 def _search(
     loads: Loads,
     profit: FloatArray,
@@ -548,6 +598,7 @@ def _search(
     branch, phase, bound = np.full(depth, -1), np.zeros(depth, np.int64), np.full(depth, np.inf)
     order, other_order = np.empty(topics, np.int64), np.empty(topics, np.int64)
     trial, some = np.zeros(topics, np.int8), np.zeros(len(profit))
+    fixed, opened = np.empty(topics, np.int64), np.empty(topics, np.bool_)
     shares[0], value[0] = _first_division(problem)
     for z in range(count):
         _equalise(problem, z, alive[0], state[0], shares[0, z], value[0, z], size, 15)
@@ -557,22 +608,16 @@ def _search(
     while d >= 0:
         if phase[d] == 0:
             nodes += 1
-            ranked = 0
-            branch[d] = -1
+            ranked, cheapest, storage_price, least = 0, 0, 0.0, np.inf
             for z in range(count):
-                filled, ranks = _knapsack(value[d, z], size, state[d], free[d], other_order)
+                filled, ranks, price = _knapsack(value[d, z], size, state[d], free[d], other_order)
                 if inside[d, z] + filled > best + tolerance and d > 0:
                     _equalise(problem, z, alive[d], state[d], shares[d, z], value[d, z], size, 1)
-                    filled, ranks = _knapsack(value[d, z], size, state[d], free[d], other_order)
+                    filled, ranks, price = _knapsack(value[d, z], size, state[d], free[d], other_order)
                 upper = inside[d, z] + filled
-                if upper < bound[d] or ranked == 0:
-                    ranked = ranks
+                if upper < least:
+                    ranked, cheapest, storage_price, least = ranks, z, price, upper
                     order[:ranks] = other_order[:ranks]
-                    largest = 0.0
-                    for b in range(ranks):
-                        if value[d, z, order[b]] > largest:
-                            largest = value[d, z, order[b]]
-                            branch[d] = order[b]
                 bound[d] = min(bound[d], upper)
                 if bound[d] <= best + tolerance:
                     break
@@ -589,7 +634,51 @@ def _search(
             if total > best:
                 best, found = total, True
                 content[:] = some
+            # Reduced-cost fixing: a topic is decided if the other decision brings the bound below the best profit.
+            slack, fixings = least - best - tolerance, 0
+            for n in range(topics):
+                if state[d, n] == 0:
+                    reduced = value[d, cheapest, n] - storage_price * size[n]
+                    if size[n] > free[d] or reduced <= -slack:
+                        fixed[fixings], opened[fixings] = n, False
+                        fixings += 1
+                    elif reduced >= slack:
+                        fixed[fixings], opened[fixings] = n, True
+                        fixings += 1
+            for b in range(fixings):
+                if opened[b]:
+                    free[d] -= size[fixed[b]]
+                _decide(
+                    problem,
+                    first,
+                    client_of,
+                    entry_of,
+                    alive[d],
+                    shares[d],
+                    value[d],
+                    state[d],
+                    inside[d],
+                    fixed[b],
+                    opened[b],
+                )
+            if free[d] < 0:
+                d -= 1
+                continue
+            # A topic can have a value at another price of compute only; without a price, all profitable items count.
+            branch[d] = -1
+            for k in range(count):
+                largest, z = 1e-9, (cheapest + k) % count
+                for n in range(topics):
+                    if state[d, n] == 0 and size[n] <= free[d] and value[d, z, n] > largest:
+                        largest, branch[d] = value[d, z, n], n
+                if branch[d] >= 0:
+                    break
             if branch[d] < 0:
+                if fixings > 0:
+                    total, upper = _fill(loads, profit, state[d], compute_limit, some)
+                    if total > best:
+                        best, found = total, True
+                        content[:] = some
                 open_bound = max(open_bound, min(bound[d], upper))
                 d -= 1
                 continue
@@ -608,35 +697,8 @@ def _search(
         phase[d] += 1
         alive[c], shares[c], value[c], state[c] = alive[d], shares[d], value[d], state[d]
         free[c], inside[c], bound[c], phase[c] = free[d], inside[d], bound[d], 0
-        state[c, n] = 1 if opens else 2
         if opens:
             free[c] -= size[n]
-        for z in range(count):
-            value[c, z, n] = 0.0
-            if opens:
-                inside[c, z] += problem.own[z, n]
-        for h in range(first[n], first[n + 1]):
-            m = client_of[h]
-            if not alive[c, m]:
-                continue
-            undecided = 0
-            for q in range(problem.start[m], problem.start[m + 1]):
-                if state[c, problem.topic[q]] == 0:
-                    undecided += 1
-            for z in range(count):
-                moved = shares[c, z, entry_of[h]]
-                shares[c, z, entry_of[h]] = 0.0
-                if opens and undecided == 0:
-                    inside[c, z] += problem.worth[z, m]
-                for q in range(problem.start[m], problem.start[m + 1]):
-                    if state[c, problem.topic[q]] == 0:
-                        if opens:
-                            shares[c, z, q] += moved / undecided
-                            value[c, z, problem.topic[q]] += moved / undecided
-                        else:
-                            value[c, z, problem.topic[q]] -= shares[c, z, q]
-                            shares[c, z, q] = 0.0
-            if not opens or undecided == 0:
-                alive[c, m] = False
+        _decide(problem, first, client_of, entry_of, alive[c], shares[c], value[c], state[c], inside[c], n, opens)
         d = c
     return best, max(best, open_bound), found, nodes
