@@ -46,6 +46,8 @@ if TYPE_CHECKING:
 ROUND_SCHEMA = f"{DUAL_SCHEMA}, before double, after double"
 LABELS_SCHEMA = "client bigint, home int, labels array<int>"
 PARTS_SCHEMA = "own bigint, part string"
+# The number of evaluations of the bound of a block in each round.
+CHECKS = 2
 
 
 @dataclass(frozen=True)
@@ -59,8 +61,8 @@ class BoundOptions:
     labels
         The number of servers for which each client has messages. All other servers count too, with messages that follow
         from these.
-    iterations
-        The number of iterations of the first-order method in each round.
+    sweeps
+        The number of sweeps over all pairs of a block in each round.
     region_clients
         The mean number of clients of a block.
     seed
@@ -68,13 +70,13 @@ class BoundOptions:
     """
 
     rounds: int = 8
-    labels: int = 8
-    iterations: int = 400
+    labels: int = 12
+    sweeps: int = 40
     region_clients: int = 25_000
     seed: int = 0
 
     def __post_init__(self) -> None:
-        for name in ("rounds", "labels", "iterations", "region_clients"):
+        for name in ("rounds", "labels", "sweeps", "region_clients"):
             if getattr(self, name) < 1:
                 option = name.replace("_", "-")
                 raise InputError(f"--{option}", f"expected at least 1, got {getattr(self, name)}")
@@ -166,7 +168,7 @@ def bound_folder(
 
     def improve(number: int, before: Path) -> dict[str, Any]:
         region = options.regions(field, number)
-        good, dual = read_dataset(spark, homes), read_dataset(spark, before / "dual")
+        good, dual = read_dataset(spark, homes), read_dataset(spark, before / "dual").where("topic IS NOT NULL")
         rows = block_rows(clients, good, dual, region).groupBy("region")
         at = out / "rounds" / f"{number + 1:04}" / "dual"
         write_dataset(rows.applyInArrow(_improve_task(field, region, options, count), ROUND_SCHEMA), at)
@@ -285,13 +287,12 @@ def _improve_task(field: Field, region: IntArray, options: BoundOptions, count: 
 
     def improve(table: pa.Table) -> pa.Table:
         number = table["region"][0].as_py()
-        block, home, start, topics = read_block(table, field, count)
+        block, _, start, topics = read_block(table, field, count)
         member_region = region[topics["member_home"].combine_chunks().flatten().to_numpy(zero_copy_only=False)]
         sizes = topics["member_home"].combine_chunks().value_lengths().to_numpy(zero_copy_only=False)
         first = np.cumsum(sizes) - sizes
         inside = np.add.reduceat(member_region == number, first) == sizes if len(sizes) else np.zeros(0, np.bool_)
-        checks = 4
-        result = improve_block(block, home, inside[block.topic], -(-options.iterations // checks), checks)
+        result = improve_block(block, inside[block.topic], -(-options.sweeps // CHECKS), CHECKS)
         messages = lists(np.diff(start) * count, result.messages.ravel())
         topics = topics.set_column(topics.schema.get_field_index("messages"), "messages", messages)
         # Exactly one block keeps each topic: the one with its first member, which may have changed it.

@@ -1,19 +1,21 @@
 """Better messages for one block of clients, with all messages across its border fixed.
 
 The block is a labelling problem without capacities: the messages that arrive from outside are added to the costs of the
-homes of its own clients. The first-order method of the local bound (:mod:`formulations.bounding.relaxation`) solves it,
-starting from the present messages and from good homes.
+homes of its own clients. It is solved by block coordinate ascent, one pair of clients at a time. Without capacities this is
+faster than the first-order method of the local bound (:mod:`formulations.bounding.relaxation`), it can start from any
+messages, and it never lowers the bound.
 """
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from relocbench.formulations.bounding.client_graph import ClientGraph
-from relocbench.formulations.bounding.dual_bound import Dual, bound_of, dual_of
+from relocbench.formulations.bounding.dual_bound import Dual, bound_of
 from relocbench.formulations.bounding.region import Region
-from relocbench.formulations.bounding.relaxation import Labels, Relaxation
+from relocbench.formulations.bounding.relaxation import Labels
 from relocbench.formulations.certificates.block_bound import MESSAGE_BITS, DualBlock
 from relocbench.formulations.certificates.integer_problem import BoolArray
 from relocbench.formulations.certificates.packed_arrays import Int64Array
@@ -40,19 +42,17 @@ class BlockResult:
     after: float
 
 
-def improve_block(block: DualBlock, home: IntArray, free: BoolArray, iterations: int, checks: int) -> BlockResult:
+def improve_block(block: DualBlock, free: BoolArray, sweeps: int, checks: int) -> BlockResult:
     """Improve the messages along the free pairs of a block.
 
     Parameters
     ----------
     block
         The block.
-    home
-        Good homes of the own clients; each is a label of its client.
     free
         The pairs whose messages may change. Both clients of a free pair are own clients.
-    iterations
-        The number of iterations between two evaluations of the bound.
+    sweeps
+        The number of sweeps over all free pairs between two evaluations of the bound.
     checks
         The number of evaluations. The best messages are returned.
 
@@ -62,27 +62,123 @@ def improve_block(block: DualBlock, home: IntArray, free: BoolArray, iterations:
         The messages and the bounds.
     """
     own = block.own
-    clients = len(block.labels)
-    cost = np.zeros((clients, len(block.server_delay)))
+    cost = np.zeros((len(block.labels), len(block.server_delay)))
     cost[:own] = 2.0 * block.publications[:, None] * block.distance
     fixed = ~free & ((block.first < own) | (block.second < own))
-    outside = _graph(block, cost, fixed, clients)
-    cost = bound_of(_dual(block, outside, fixed, clients), Region.root(outside)).cost[:own]
+    outside = _graph(block, cost, fixed, len(block.labels))
+    cost = bound_of(_dual(block, outside, block.messages[fixed]), Region.root(outside)).cost[:own]
     inside = _graph(block, cost, free, own)
     region = Region.root(inside)
-    dual = _dual(block, inside, free, own)
-    before = best = bound_of(dual, region).value
     messages = block.messages
-    relaxation = Relaxation(region, dual.labels)
-    _warm_start(relaxation, dual, home)
-    for _ in range(checks if free.any() else 0):
-        relaxation.iterate(iterations)
-        now = dual_of(relaxation)
-        value = bound_of(now, region).value
+    before = best = bound_of(_dual(block, inside, messages[free]), region).value
+    if not free.any():
+        return BlockResult(messages, before, best)
+    labels = block.labels[:own]
+    state = _Pairs(
+        inside.first,
+        inside.second,
+        2.0 * inside.forward,
+        inside.server_delay,
+        labels,
+        np.take_along_axis(cost, labels, axis=1),
+        messages[free] * 2.0**-MESSAGE_BITS,
+        np.zeros((inside.n_edges, labels.shape[1])),
+    )
+    _begin(state)
+    for _ in range(checks):
+        _sweep(state, sweeps)
+        found = np.floor(state.to_first * 2.0**MESSAGE_BITS).astype(np.int64)
+        value = bound_of(_dual(block, inside, found), region).value
         if value > best:
             best, messages = value, block.messages.copy()
-            messages[free] = np.rint(now.messages * 2.0**MESSAGE_BITS).astype(np.int64).reshape(-1, messages.shape[1])
+            messages[free] = found
     return BlockResult(messages, before, best)
+
+
+class _Pairs(NamedTuple):
+    """The free pairs of a block, and the current messages between active servers.
+
+    Attributes
+    ----------
+    first, second
+        The two clients of each pair.
+    weight
+        The cost of a pair for each ms between the homes.
+    delay
+        ``dS``.
+    label
+        The active servers of each client.
+    cost
+        The cost of each active server of a client, with all messages.
+    to_first, to_second
+        The messages of each pair to the active servers of its first and second client.
+    """
+
+    first: IntArray
+    second: IntArray
+    weight: FloatArray
+    delay: FloatArray
+    label: Int64Array
+    cost: FloatArray
+    to_first: FloatArray
+    to_second: FloatArray
+
+
+@compiled
+def _begin(s: _Pairs) -> None:
+    """Compute the messages to the second clients, and add all messages to the costs."""
+    count = s.label.shape[1]
+    for e in range(len(s.first)):
+        i, j = s.first[e], s.second[e]
+        for b in range(count):
+            least = np.inf
+            for a in range(count):
+                least = min(least, s.weight[e] * s.delay[s.label[i, a], s.label[j, b]] - s.to_first[e, a])
+            s.to_second[e, b] = least
+            s.cost[j, b] += least
+        for a in range(count):
+            s.cost[i, a] += s.to_first[e, a]
+
+
+@compiled
+def _sweep(s: _Pairs, times: int) -> None:
+    """Visit all pairs forwards and backwards. At each one, divide the costs of both clients and the pair anew.
+
+    The least sum of the costs of a server of the first client, of one of the second and of the pair is divided in halves.
+    What remains goes to the second client, as far as the pair allows, and then to the first. No step lowers the bound.
+    """
+    count = s.label.shape[1]
+    total = np.empty((count, count))
+    for number in range(2 * times):
+        for k in range(len(s.first)):
+            e = k if number % 2 == 0 else len(s.first) - 1 - k
+            i, j = s.first[e], s.second[e]
+            for a in range(count):
+                rest_first = s.cost[i, a] - s.to_first[e, a]
+                least = np.inf
+                for b in range(count):
+                    pair = s.weight[e] * s.delay[s.label[i, a], s.label[j, b]]
+                    total[a, b] = rest_first + pair + s.cost[j, b] - s.to_second[e, b]
+                    least = min(least, total[a, b])
+                for b in range(count):
+                    total[a, b] -= 0.5 * least
+                # The cost of the first client after the first step is half of the least sum.
+                s.to_first[e, a] += 0.5 * least - s.cost[i, a]
+                s.cost[i, a] = 0.5 * least
+            for b in range(count):
+                least = np.inf
+                for a in range(count):
+                    least = min(least, total[a, b])
+                for a in range(count):
+                    total[a, b] -= least
+                s.to_second[e, b] += least - s.cost[j, b]
+                s.cost[j, b] = least
+            for a in range(count):
+                least = np.inf
+                for b in range(count):
+                    least = min(least, total[a, b])
+                s.to_first[e, a] += least
+                s.cost[i, a] += least
 
 
 def _graph(block: DualBlock, cost: FloatArray, kept: BoolArray, clients: int) -> ClientGraph:
@@ -108,30 +204,13 @@ def _graph(block: DualBlock, cost: FloatArray, kept: BoolArray, clients: int) ->
     )
 
 
-def _dual(block: DualBlock, graph: ClientGraph, kept: BoolArray, clients: int) -> Dual:
-    active = np.zeros((clients, graph.n_servers), np.bool_)
-    np.put_along_axis(active, block.labels[:clients], True, axis=1)
-    labels = Labels.of(active)
+def _dual(block: DualBlock, graph: ClientGraph, messages: Int64Array) -> Dual:
+    """Return the dual with the given messages along all pairs of a graph."""
+    active = np.zeros((graph.n_clients, graph.n_servers), np.bool_)
+    np.put_along_axis(active, block.labels[: graph.n_clients], True, axis=1)
     zeros = np.zeros(graph.n_servers)
-    messages = block.messages[kept].ravel() * 2.0**-MESSAGE_BITS
-    return Dual(labels, messages, np.zeros(0), zeros, zeros, np.zeros(graph.n_servers, np.bool_))
-
-
-def _warm_start(relaxation: Relaxation, dual: Dual, home: IntArray) -> None:
-    """Start from the messages of a dual, and from the given homes as the shares."""
-    variables, labels, graph = relaxation.variables, relaxation.labels, relaxation.graph
-    size = int(labels.sizes[0]) if len(labels.sizes) else 0
-    at = np.arange(len(home)) * size + np.argmax(labels.server.reshape(-1, size) == home[:, None], axis=1)
-    variables.x[:] = 0.0
-    variables.x[at] = 1.0
-    variables.x_extrapolated[:] = variables.x
-    rank = at % size
-    variables.z[:] = 0.0
-    variables.z[np.arange(graph.n_edges) * size * size + rank[graph.first] * size + rank[graph.second]] = 1.0
-    variables.message_first[:] = dual.messages
-    cost = relaxation.problem.pair_cost.reshape(graph.n_edges, size, size)
-    least = (cost - dual.messages.reshape(graph.n_edges, size)[:, :, None]).min(axis=1)
-    variables.message_second[:] = least.ravel()
+    given = messages.ravel() * 2.0**-MESSAGE_BITS
+    return Dual(Labels.of(active), given, np.zeros(0), zeros, zeros, np.zeros(graph.n_servers, np.bool_))
 
 
 def likely_labels(state: RegionState, count: int) -> npt.NDArray[np.int32]:

@@ -2,37 +2,19 @@ import json
 import shutil
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
-from typer.testing import CliRunner
 
-from relocbench.cli import app
 from relocbench.heuristics import anneal, nearest
 from relocbench.instances.evaluation import evaluate
-from relocbench.instances.files.follower_graph import synthetic_follower_graph
-from relocbench.instances.generators.paper_generator import PaperParameters
-from relocbench.instances.kernels.random_streams import stream
 from relocbench.spark.anneal import AnnealOptions, anneal_folder
-from relocbench.spark.assign import RelocOptions
 from relocbench.spark.compare_local import read_homes, read_local
-from relocbench.spark.pipeline import solve_field
-from relocbench.spark.topics_from_graph import Filters, arrange
 
 OPTIONS = AnnealOptions(rounds=3, proposals=600, region_clients=150)
 
 
 @pytest.fixture(scope="module")
-def field(spark, tmp_path_factory):
-    """Write an instance with about 500 clients on 16 servers that some of them overload."""
-    graph = synthetic_follower_graph(stream("regions"), topics=90, min_size=2, max_size=12, max_topics_per_client=4)
-    folder = tmp_path_factory.mktemp("regions")
-    edges = zip(graph.follower.tolist(), graph.followee.tolist(), strict=True)
-    (folder / "edges.txt").write_text("".join(f"{a}\t{b}\n" for a, b in edges))
-    arrange(spark, str(folder / "edges.txt"), folder / "topics", Filters())
-    parameters = PaperParameters(servers=16, sigma=6.0, storage=170.0, compute=300.0)
-    solve_field(spark, folder / "topics", folder / "out", "nearest", parameters, RelocOptions(), proportional=False)
-    return folder / "out"
+def field(regions_field, tmp_path_factory):
+    return shutil.copytree(regions_field, tmp_path_factory.mktemp("anneal") / "out")
 
 
 @pytest.fixture(scope="module")
