@@ -55,8 +55,8 @@ class Cooling:
 def divide_regions(server_x: FloatArray, server_y: FloatArray, regions: int, seed: int, number: int) -> IntArray:
     """Divide the servers into regions of neighbouring servers, in another way for each round.
 
-    The servers are cut in two by a line, and each part again, until there are enough regions. The direction of the first
-    line is random, and so is the part of the servers on each side of the first two lines.
+    The servers are cut in two by a line, and each part again, until there are enough regions. The direction of the
+    first line is random, and so is the part of the servers on each side of the first two lines.
 
     Parameters
     ----------
@@ -143,7 +143,9 @@ def anneal_region(
         prices,
         min(1.0, cooling.begin / PARAMS.priced_part),
     )
-    journal = Journal(np.empty(PARAMS.journal + 2 * clients, np.int32), np.empty(PARAMS.journal + 2 * clients, np.int32))
+    journal = Journal(
+        np.empty(PARAMS.journal + 2 * clients, np.int32), np.empty(PARAMS.journal + 2 * clients, np.int32)
+    )
     length = max(1, round(cooling.proposals * clients * (cooling.end - cooling.begin)))
     batch = min(PARAMS.largest_batch, max(PARAMS.smallest_batch, length // 20))
     hot, ratio, done = cooling.heat * typical, PARAMS.final_heat / cooling.heat, 0

@@ -1,7 +1,7 @@
 """The incremental evaluator of a part of an instance: some clients move among some servers, all others stay.
 
-The servers of the part are its *own* servers. Its clients are all clients whose homes are among them, so the loads of its
-own servers depend on its clients only. The other members of their topics are known by number: each topic has *outside
+The servers of the part are its *own* servers. Its clients are all clients whose homes are among them, so the loads of
+its own servers depend on its clients only. The other members of their topics are known by number: each topic has *outside
 slots*, which say how many of its members have which home outside. Every member publishes and subscribes.
 """
 
@@ -19,7 +19,7 @@ from relocbench.instances.incremental_state import (
 )
 from relocbench.instances.instance import Instance
 from relocbench.instances.kernels.compiled import compiled
-from relocbench.instances.kernels.ragged import FloatArray, IntArray, OffsetArray, offsets
+from relocbench.instances.kernels.ragged import FloatArray, IntArray, offsets
 
 
 @dataclass(frozen=True, eq=False)
@@ -100,8 +100,8 @@ class RegionState(State):
     def refresh(self) -> None:
         """Compute all running sums again from the homes."""
         server = self.arrays.server
-        server["storage_load"], server["compute_load"], server["sent"], server["spread"] = (
-            self._rest + slot_loads(self.arrays)
+        server["storage_load"], server["compute_load"], server["sent"], server["spread"] = self._rest + slot_loads(
+            self.arrays
         )
         home, client = self.arrays.home, self.arrays.client
         delay = self.instance.client_delay(np.arange(len(home)), home)

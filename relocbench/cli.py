@@ -46,6 +46,9 @@ SPARK_COMMANDS = (
     "reloc",
     "evaluate",
     "compare",
+    "anneal",
+    "bound",
+    "verify",
 )
 
 app = typer.Typer(

@@ -16,9 +16,9 @@ import pyarrow as pa
 from relocbench.heuristics.anneal_prices import FirstPrices
 from relocbench.heuristics.anneal_region import Cooling, anneal_region, divide_regions
 from relocbench.instances.errors import InputError
+from relocbench.instances.kernels.ragged import FloatArray, IntArray
 from relocbench.instances.kernels.random_numbers import random_words
 from relocbench.instances.kernels.random_streams import stream
-from relocbench.instances.kernels.ragged import FloatArray, IntArray
 from relocbench.spark.assign import nearest_homes
 from relocbench.spark.checkpoints import run_once, write_dataset
 from relocbench.spark.evaluate import evaluate_homes
@@ -98,8 +98,8 @@ def anneal_folder(
     spark
         The session.
     folder
-        A folder that ``relocbench spark reloc`` wrote. The homes go to ``anneal/homes`` in it, and those after each round
-        to ``anneal/rounds``. Rounds that exist are not repeated.
+        A folder that ``relocbench spark reloc`` wrote. The homes go to ``anneal/homes`` in it, and those after each
+        round to ``anneal/rounds``. Rounds that exist are not repeated.
     options
         The options.
     start
@@ -158,9 +158,7 @@ class _Round:
     def run(self) -> dict[str, Any]:
         """Anneal all regions, write the homes, and return their cost and the prices."""
         options, field = self.options, self.field
-        region = divide_regions(
-            field.server_x, field.server_y, options.regions(field), options.seed, self.number
-        )
+        region = divide_regions(field.server_x, field.server_y, options.regions(field), options.seed, self.number)
         cooling = Cooling(
             options.proposals, options.heat, self.number / options.rounds, (self.number + 1) / options.rounds
         )

@@ -1,12 +1,13 @@
 """A certified lower bound at full scale: the dual of the relaxation is improved in blocks and verified in blocks.
 
-The dual is a dataset with the messages along all pairs of clients that share a topic (:mod:`spark.dual_tables`). In each
-round the clients are divided into blocks, in another way than before. A block improves the messages of the topics that
-lie inside it (:mod:`formulations.bounding.block_relaxation`); all other messages are fixed, so the bounds of the blocks
-add up and the whole bound cannot fall. In the end the exact verifier computes each block's part of the bound in integers
+The dual is a dataset with the messages along all pairs of clients that share a topic (:mod:`spark.dual_tables`). In
+each round the clients are divided into blocks, in another way than before. A block improves the messages between its
+own clients (:mod:`formulations.bounding.block_relaxation`); those across its border are fixed, so the bounds of the
+blocks add up and the whole bound cannot fall. In the end the exact verifier computes each block's part of the bound in integers
 (:mod:`formulations.certificates.block_bound`), and the driver adds them up.
 """
 
+import functools
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from fractions import Fraction
@@ -26,13 +27,13 @@ from relocbench.instances.kernels.random_streams import stream
 from relocbench.instances.region_state import RegionState
 from relocbench.spark.checkpoints import INPUTS_KEY, read_record, run_once, write_dataset
 from relocbench.spark.dual_tables import (
-    DUAL_COLUMNS,
     DUAL_SCHEMA,
     block_rows,
     first_dual,
     lists,
     read_block,
     server_delays,
+    with_messages,
 )
 from relocbench.spark.evaluate import evaluate_homes
 from relocbench.spark.pipeline import read_dataset
@@ -40,14 +41,14 @@ from relocbench.spark.placement import Field, read_field
 from relocbench.spark.region_tables import read_region, region_rows
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import SparkSession
 
 # Rows of the dual have a topic. One more row for each block has its part of the bound before and after the round.
 ROUND_SCHEMA = f"{DUAL_SCHEMA}, before double, after double"
 LABELS_SCHEMA = "client bigint, home int, labels array<int>"
 PARTS_SCHEMA = "own bigint, part string"
 # The number of evaluations of the bound of a block in each round.
-CHECKS = 2
+CHECKS = 3
 
 
 @dataclass(frozen=True)
@@ -62,7 +63,9 @@ class BoundOptions:
         The number of servers for which each client has messages. All other servers count too, with messages that follow
         from these.
     sweeps
-        The number of sweeps over all pairs of a block in each round.
+        The number of sweeps of block coordinate ascent over all pairs of a block in each round.
+    iterations
+        The number of iterations of the first-order method after these sweeps; 0 for none.
     region_clients
         The mean number of clients of a block.
     seed
@@ -71,8 +74,9 @@ class BoundOptions:
 
     rounds: int = 8
     labels: int = 12
-    sweeps: int = 40
-    region_clients: int = 25_000
+    sweeps: int = 10
+    iterations: int = 0
+    region_clients: int = 60_000
     seed: int = 0
 
     def __post_init__(self) -> None:
@@ -172,7 +176,9 @@ def bound_folder(
         rows = block_rows(clients, good, dual, region).groupBy("region")
         at = out / "rounds" / f"{number + 1:04}" / "dual"
         write_dataset(rows.applyInArrow(_improve_task(field, region, options, count), ROUND_SCHEMA), at)
-        parts = sorted((row["before"], row["after"]) for row in read_dataset(spark, at).where("topic IS NULL").collect())
+        parts = sorted(
+            (row["before"], row["after"]) for row in read_dataset(spark, at).where("topic IS NULL").collect()
+        )
         return {"before": sum(part[0] for part in parts), "after": sum(part[1] for part in parts), "blocks": len(parts)}
 
     def compute() -> dict[str, Any]:
@@ -181,12 +187,15 @@ def bound_folder(
         for number in range(options.rounds):
             now = out / "rounds" / f"{number + 1:04}"
             at = before
-            record = run_once(now, inputs | {"round": number + 1}, lambda number=number, at=at: improve(number, at))[0]
+            record = run_once(now, inputs | {"round": number + 1}, functools.partial(improve, number, at))[0]
             before = now
             if on_round is not None:
                 on_round(number + 1, record["after"])
-        dual = read_dataset(spark, before / "dual").where("topic IS NOT NULL").select(*DUAL_COLUMNS)
-        write_dataset(dual, out / "dual")
+        dual = read_dataset(spark, before / "dual").where("topic IS NOT NULL")
+        rows = block_rows(clients, read_dataset(spark, homes), dual, options.regions(field, 0)).groupBy("region")
+        write_dataset(
+            rows.applyInArrow(_collect_task(field, options.regions(field, 0), count), DUAL_SCHEMA), out / "dual"
+        )
         claim = verified_sum(spark, folder, homes, count)
         bound = rounded_down(Fraction(claim, 1 << UNIT_BITS))
         values = {"bound": bound, "claim": str(claim), "unit_bits": UNIT_BITS, "objective": objective, "Y": mean_delay}
@@ -220,7 +229,9 @@ def verify_folder(spark: "SparkSession", folder: Path) -> tuple[bool, dict[str, 
     inputs = record[INPUTS_KEY]
     count = min(int(inputs["labels"]), len(field.server_x))
     found = verified_sum(spark, folder, Path(inputs["homes"]), count)
-    proved = found >= int(record["claim"]) and Fraction(record["bound"]) <= Fraction(int(record["claim"]), 1 << UNIT_BITS)
+    proved = found >= int(record["claim"]) and Fraction(record["bound"]) <= Fraction(
+        int(record["claim"]), 1 << UNIT_BITS
+    )
     return proved, record, rounded_down(Fraction(found, 1 << UNIT_BITS))
 
 
@@ -287,26 +298,35 @@ def _improve_task(field: Field, region: IntArray, options: BoundOptions, count: 
 
     def improve(table: pa.Table) -> pa.Table:
         number = table["region"][0].as_py()
-        block, _, start, topics = read_block(table, field, count)
-        member_region = region[topics["member_home"].combine_chunks().flatten().to_numpy(zero_copy_only=False)]
-        sizes = topics["member_home"].combine_chunks().value_lengths().to_numpy(zero_copy_only=False)
-        first = np.cumsum(sizes) - sizes
-        inside = np.add.reduceat(member_region == number, first) == sizes if len(sizes) else np.zeros(0, np.bool_)
-        result = improve_block(block, inside[block.topic], -(-options.sweeps // CHECKS), CHECKS)
-        messages = lists(np.diff(start) * count, result.messages.ravel())
-        topics = topics.set_column(topics.schema.get_field_index("messages"), "messages", messages)
-        # Exactly one block keeps each topic: the one with its first member, which may have changed it.
-        topics = topics.filter(pa.array(member_region[first] == number))
-        return pa.concat_tables(
-            [
-                topics.append_column("before", pa.nulls(len(topics), pa.float64())).append_column(
-                    "after", pa.nulls(len(topics), pa.float64())
-                ),
-                _part_row(topics.schema, result.before, result.after),
-            ]
-        )
+        block, home, start, topics = read_block(table, field, count, add=True)
+        free = (block.first < block.own) & (block.second < block.own)
+        result = improve_block(block, home, free, options.sweeps, options.iterations, CHECKS)
+        # One block keeps the topic: the one with its first member. The others send what they changed.
+        homes = topics["member_home"].combine_chunks()
+        first = np.cumsum(homes.value_lengths().to_numpy()) - homes.value_lengths().to_numpy()
+        keeps = region[homes.flatten().to_numpy()[first]] == number
+        change = result.messages - block.messages
+        changed = np.zeros(len(topics), np.bool_)
+        changed[block.topic[change.any(axis=1)]] = True
+        messages = np.where(keeps[block.topic][:, None], result.messages, change)
+        sent = with_messages(topics, np.diff(start) * count, messages.ravel()).filter(pa.array(keeps | changed))
+        none = pa.nulls(len(sent), pa.float64())
+        sent = sent.append_column("before", none).append_column("after", none)
+        return pa.concat_tables([sent, _part_row(topics.schema, result.before, result.after)])
 
     return improve
+
+
+def _collect_task(field: Field, region: IntArray, count: int) -> Callable[[pa.Table], pa.Table]:
+    """Return a function for ``applyInArrow`` that adds up the rows of each topic, in the block of its first member."""
+
+    def collect(table: pa.Table) -> pa.Table:
+        _, _, _, topics = read_block(table, field, count, add=True)
+        homes = topics["member_home"].combine_chunks()
+        first = np.cumsum(homes.value_lengths().to_numpy()) - homes.value_lengths().to_numpy()
+        return topics.filter(pa.array(region[homes.flatten().to_numpy()[first]] == table["region"][0].as_py()))
+
+    return collect
 
 
 def _part_row(schema: pa.Schema, before: float, after: float) -> pa.Table:

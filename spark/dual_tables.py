@@ -1,11 +1,11 @@
 """The dual of a bound at full scale as a dataset, and its division into blocks.
 
-The dataset has one row for each topic: its members with their homes and active servers, and the messages along all pairs
-of members. A message is stored once, so two blocks cannot see different ones.
+The dataset has one row for each topic: its members with their homes and active servers, and the messages along all
+pairs of members. A message is stored once, so two blocks cannot see different ones.
 """
 
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -23,9 +23,7 @@ if TYPE_CHECKING:
 Int64Array = npt.NDArray[np.int64]
 CLIENT_COLUMNS = ["client", "x", "y", "home", "topics", "sizes"]
 DUAL_COLUMNS = ["topic", "member", "member_home", "labels", "messages"]
-DUAL_SCHEMA = (
-    "topic bigint, member array<bigint>, member_home array<int>, labels array<int>, messages array<bigint>"
-)
+DUAL_SCHEMA = "topic bigint, member array<bigint>, member_home array<int>, labels array<int>, messages array<bigint>"
 # A row is either a client of the block or a topic that it needs.
 _CLIENT_FIELDS = "client bigint, x double, y double, home int, topics array<bigint>, sizes array<int>"
 
@@ -83,7 +81,9 @@ def block_rows(clients: "DataFrame", homes: "DataFrame", dual: "DataFrame", regi
     return own.unionByName(topics, allowMissingColumns=True)
 
 
-def read_block(table: pa.Table, field: Field, count: int) -> tuple[DualBlock, IntArray, Int64Array, pa.Table]:
+def read_block(
+    table: pa.Table, field: Field, count: int, *, add: bool = False
+) -> tuple[DualBlock, IntArray, Int64Array, pa.Table]:
     """Read the rows of one block and check that they fit together.
 
     Parameters
@@ -94,6 +94,9 @@ def read_block(table: pa.Table, field: Field, count: int) -> tuple[DualBlock, In
         Servers and delays.
     count
         The number of active servers of each client.
+    add
+        Whether a topic may have several rows, whose messages are added, as between two rounds. In a certificate each
+        topic has one row.
 
     Returns
     -------
@@ -113,6 +116,8 @@ def read_block(table: pa.Table, field: Field, count: int) -> tuple[DualBlock, In
     """
     own = table.filter(table["client"].is_valid()).select(CLIENT_COLUMNS).sort_by("client").combine_chunks()
     rows = table.filter(table["topic"].is_valid()).select(DUAL_COLUMNS).sort_by("topic").combine_chunks()
+    if add:
+        rows = _added(rows)
     servers = len(field.server_x)
     ids, home = _numbers(own, "client"), _numbers(own, "home").astype(np.int32)
     topic = _numbers(rows, "topic")
@@ -185,12 +190,43 @@ def _delays(dx: FloatArray, dy: FloatArray, field: Field) -> FloatArray:
     return np.asarray(field.delay_per_km * np.sqrt(dx * dx + dy * dy), np.float64)
 
 
+def _added(rows: pa.Table) -> pa.Table:
+    """Add the messages of rows of the same topic."""
+    topic, size = _numbers(rows, "topic"), _sizes(rows, "messages")
+    _, first, which = np.unique(topic, return_index=True, return_inverse=True)
+    kept = rows.take(pa.array(first))
+    start = offsets(size[first])
+    _require(np.array_equal(size, size[first][which]), "has rows of one topic with different numbers of messages")
+    place = np.arange(int(size.sum())) - np.repeat(np.cumsum(size) - size, size) + np.repeat(start[which], size)
+    total = np.zeros(int(start[-1]), np.int64)
+    np.add.at(total, place, _flat(rows, "messages"))
+    return with_messages(kept, np.diff(start), total)
+
+
+def with_messages(rows: pa.Table, sizes: Int64Array, messages: Int64Array) -> pa.Table:
+    """Return rows of topics with other messages.
+
+    Parameters
+    ----------
+    rows
+        The rows.
+    sizes, messages
+        The messages of all rows, as for :func:`lists`.
+
+    Returns
+    -------
+    pyarrow.Table
+        The rows.
+    """
+    return rows.set_column(rows.schema.get_field_index("messages"), "messages", lists(sizes, messages))
+
+
 def _require(holds: bool, problem: str) -> None:
     if not holds:
         raise InputError("", f"the dual {problem}; remove it and compute it again")
 
 
-def _numbers(table: pa.Table, name: str) -> npt.NDArray[np.float64] | Int64Array:
+def _numbers(table: pa.Table, name: str) -> npt.NDArray[Any]:
     return np.array(table[name].to_numpy())
 
 
@@ -225,7 +261,9 @@ def _labels_by_topic(n_blocks: int, count: int) -> Callable[[Iterator[pa.RecordB
             degree = batch.column("topic").value_lengths().to_numpy(zero_copy_only=False)
             owner = np.repeat(np.arange(batch.num_rows), degree)
             labels = batch.column("labels").flatten().to_numpy(zero_copy_only=False).reshape(-1, count)
-            columns = [batch.column(name).to_numpy(zero_copy_only=False)[owner].astype(np.int64) for name in ("client", "home")]
+            columns = [
+                batch.column(name).to_numpy(zero_copy_only=False)[owner].astype(np.int64) for name in ("client", "home")
+            ]
             columns += [labels[owner, k].astype(np.int64) for k in range(count)]
             yield pack(n_blocks, batch.column("topic").flatten().to_numpy(zero_copy_only=False), *columns)
 

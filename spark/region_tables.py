@@ -68,7 +68,7 @@ def read_region(table: pa.Table, field: Field, region: IntArray, loads: FloatArr
     ids
         The ids of the clients, sorted.
     instance, home, around
-        The region as :class:`instances.region_state.RegionState` reads it. Topics are numbered in the order of their ids.
+        The region as :class:`instances.region_state.RegionState` reads it. Topics are sorted by id.
     """
     number = table["region"][0].as_py()
     payload = table["slots"].drop_null()
@@ -80,7 +80,8 @@ def read_region(table: pa.Table, field: Field, region: IntArray, loads: FloatArr
     topic_size = size[first].astype(np.int64)
     order = np.argsort(index, kind="stable")
     members = Ragged(
-        offsets(np.bincount(index, minlength=len(topic_ids))), np.repeat(np.arange(len(ids)), degree)[order]
+        offsets(np.bincount(index, minlength=len(topic_ids))),
+        np.repeat(np.arange(len(ids), dtype=np.int32), degree)[order],
     )
     instance = Instance(
         name=f"region {number}",
@@ -123,7 +124,7 @@ def _homes_by_topic(n_blocks: int) -> Callable[[Iterator[pa.RecordBatch]], Itera
 
 
 def _outside_slots(region: IntArray) -> Callable[[pa.Table], pa.Table]:
-    """Return a function for ``applyInArrow`` that lists, for each region of a topic, the members elsewhere by server."""
+    """Return a function for ``applyInArrow`` that lists, for each region of a topic, its members elsewhere."""
     servers = len(region)
 
     def list_slots(table: pa.Table) -> pa.Table:

@@ -1,9 +1,9 @@
 """Better messages for one block of clients, with all messages across its border fixed.
 
 The block is a labelling problem without capacities: the messages that arrive from outside are added to the costs of the
-homes of its own clients. It is solved by block coordinate ascent, one pair of clients at a time. Without capacities this is
-faster than the first-order method of the local bound (:mod:`formulations.bounding.relaxation`), it can start from any
-messages, and it never lowers the bound.
+homes of its own clients. Block coordinate ascent, one pair of clients at a time, comes near to the best messages in a
+few sweeps and stops there. The first-order method of the local bound (:mod:`formulations.bounding.relaxation`) can
+continue from these messages, with good homes as its primal solution.
 """
 
 from dataclasses import dataclass
@@ -13,9 +13,9 @@ import numpy as np
 import numpy.typing as npt
 
 from relocbench.formulations.bounding.client_graph import ClientGraph
-from relocbench.formulations.bounding.dual_bound import Dual, bound_of
+from relocbench.formulations.bounding.dual_bound import Dual, bound_of, dual_of
 from relocbench.formulations.bounding.region import Region
-from relocbench.formulations.bounding.relaxation import Labels
+from relocbench.formulations.bounding.relaxation import Labels, Relaxation
 from relocbench.formulations.certificates.block_bound import MESSAGE_BITS, DualBlock
 from relocbench.formulations.certificates.integer_problem import BoolArray
 from relocbench.formulations.certificates.packed_arrays import Int64Array
@@ -42,19 +42,25 @@ class BlockResult:
     after: float
 
 
-def improve_block(block: DualBlock, free: BoolArray, sweeps: int, checks: int) -> BlockResult:
+def improve_block(
+    block: DualBlock, home: IntArray, free: BoolArray, sweeps: int, iterations: int, checks: int
+) -> BlockResult:
     """Improve the messages along the free pairs of a block.
 
     Parameters
     ----------
     block
         The block.
+    home
+        Good homes of the own clients. Each is an active server of its client.
     free
         The pairs whose messages may change. Both clients of a free pair are own clients.
     sweeps
-        The number of sweeps over all free pairs between two evaluations of the bound.
+        The number of sweeps of block coordinate ascent over all free pairs.
+    iterations
+        The number of iterations of the first-order method that follow.
     checks
-        The number of evaluations. The best messages are returned.
+        The number of evaluations of the bound during these iterations. The best messages are returned.
 
     Returns
     -------
@@ -81,18 +87,38 @@ def improve_block(block: DualBlock, free: BoolArray, sweeps: int, checks: int) -
         inside.server_delay,
         labels,
         np.take_along_axis(cost, labels, axis=1),
-        messages[free] * 2.0**-MESSAGE_BITS,
+        np.ldexp(messages[free].astype(np.float64), -MESSAGE_BITS),
         np.zeros((inside.n_edges, labels.shape[1])),
     )
     _begin(state)
-    for _ in range(checks):
-        _sweep(state, sweeps)
-        found = np.floor(state.to_first * 2.0**MESSAGE_BITS).astype(np.int64)
+    _sweep(state, sweeps)
+    found = np.floor(state.to_first * 2.0**MESSAGE_BITS).astype(np.int64)
+    relaxation = Relaxation(region, _dual(block, inside, found).labels)
+    _warm_start(relaxation, np.ldexp(found.astype(np.float64), -MESSAGE_BITS), home)
+    for check in range(checks + 1 if iterations else 1):
+        if check:
+            relaxation.iterate(iterations // checks)
+            found = np.floor(dual_of(relaxation).messages * 2.0**MESSAGE_BITS).astype(np.int64).reshape(found.shape)
         value = bound_of(_dual(block, inside, found), region).value
         if value > best:
             best, messages = value, block.messages.copy()
             messages[free] = found
     return BlockResult(messages, before, best)
+
+
+def _warm_start(relaxation: Relaxation, messages: FloatArray, home: IntArray) -> None:
+    """Start from given messages, and from given homes as the shares."""
+    variables, graph = relaxation.variables, relaxation.graph
+    count = messages.shape[1]
+    rank = np.argmax(relaxation.labels.server.reshape(-1, count) == home[:, None], axis=1)
+    variables.x[:] = 0.0
+    variables.x[np.arange(len(home)) * count + rank] = 1.0
+    variables.x_extrapolated[:] = variables.x
+    variables.z[:] = 0.0
+    variables.z[(np.arange(graph.n_edges) * count + rank[graph.first]) * count + rank[graph.second]] = 1.0
+    variables.message_first[:] = messages.ravel()
+    cost = relaxation.problem.pair_cost.reshape(graph.n_edges, count, count)
+    variables.message_second[:] = (cost - messages[:, :, None]).min(axis=1).ravel()
 
 
 class _Pairs(NamedTuple):
@@ -144,7 +170,7 @@ def _begin(s: _Pairs) -> None:
 def _sweep(s: _Pairs, times: int) -> None:
     """Visit all pairs forwards and backwards. At each one, divide the costs of both clients and the pair anew.
 
-    The least sum of the costs of a server of the first client, of one of the second and of the pair is divided in halves.
+    The least sum of the costs of a server of the first client, one of the second and of the pair is divided in halves.
     What remains goes to the second client, as far as the pair allows, and then to the first. No step lowers the bound.
     """
     count = s.label.shape[1]
@@ -209,7 +235,7 @@ def _dual(block: DualBlock, graph: ClientGraph, messages: Int64Array) -> Dual:
     active = np.zeros((graph.n_clients, graph.n_servers), np.bool_)
     np.put_along_axis(active, block.labels[: graph.n_clients], True, axis=1)
     zeros = np.zeros(graph.n_servers)
-    given = messages.ravel() * 2.0**-MESSAGE_BITS
+    given = np.ldexp(messages.ravel().astype(np.float64), -MESSAGE_BITS)
     return Dual(Labels.of(active), given, np.zeros(0), zeros, zeros, np.zeros(graph.n_servers, np.bool_))
 
 

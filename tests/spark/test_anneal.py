@@ -1,4 +1,3 @@
-import json
 import shutil
 
 import numpy as np
@@ -33,7 +32,9 @@ def test_every_round_is_a_valid_assignment_and_the_best_one_is_the_result(field,
     for name in ("start", "0001", "0002", "0003"):
         costs[name] = evaluate(instance, read_homes(field / "anneal" / "rounds" / name / "homes", ids)).objective
     assert [number for number, _ in seen] == [1, 2, 3]
-    assert costs["start"] == pytest.approx(evaluate(instance, nearest.solve(instance, seed=0, time_limit=0).home).objective)
+    assert costs["start"] == pytest.approx(
+        evaluate(instance, nearest.solve(instance, seed=0, time_limit=0).home).objective
+    )
     result = evaluate(instance, read_homes(field / "anneal" / "homes", ids))
     assert result.objective == pytest.approx(min(costs.values()), rel=1e-9)
     assert record["objective"] == pytest.approx(result.objective, rel=1e-9)
