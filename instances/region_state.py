@@ -1,8 +1,8 @@
 """The incremental evaluator of a part of an instance: some clients move among some servers, all others stay.
 
 The servers of the part are its *own* servers. Its clients are all clients whose homes are among them, so the loads of
-its own servers depend on its clients only. The other members of their topics are known by number: each topic has *outside
-slots*, which say how many of its members have which home outside. Every member publishes and subscribes.
+its own servers depend on its clients only. The other members of their topics are known by number: each topic has
+*outside slots*, which say how many of its members have which home outside. Every member publishes and subscribes.
 """
 
 from dataclasses import dataclass

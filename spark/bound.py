@@ -3,8 +3,8 @@
 The dual is a dataset with the messages along all pairs of clients that share a topic (:mod:`spark.dual_tables`). In
 each round the clients are divided into blocks, in another way than before. A block improves the messages between its
 own clients (:mod:`formulations.bounding.block_relaxation`); those across its border are fixed, so the bounds of the
-blocks add up and the whole bound cannot fall. In the end the exact verifier computes each block's part of the bound in integers
-(:mod:`formulations.certificates.block_bound`), and the driver adds them up.
+blocks add up and the whole bound cannot fall. In the end the exact verifier computes each block's part of the bound in
+integers (:mod:`formulations.certificates.block_bound`), and the driver adds them up.
 """
 
 import functools

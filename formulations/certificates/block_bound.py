@@ -1,9 +1,9 @@
 """The part of a bound that some of the clients contribute, in integers.
 
 At full scale a dual is verified in blocks. A block has *own* clients and, beside them, all clients with which these
-share a topic. It contains all topics of its own clients, and the messages along all pairs of their members. The bound is the
-sum, over all blocks, of the least costs of the own clients. It is a bound because each message is computed from its own
-topic alone: both blocks that contain a pair of clients compute the same messages for it, in the same unit.
+share a topic. It contains all topics of its own clients, and the messages along all pairs of their members. The bound
+is the sum, over all blocks, of the least costs of the own clients. It is a bound because each message is computed from
+its own topic alone: both blocks that contain a pair of clients compute the same messages for it, in the same unit.
 
 Every member of a topic publishes and subscribes, and no capacity is charged. So the bound holds if delegation never
 makes an assignment cheaper, which :func:`check_delegation` verifies.
