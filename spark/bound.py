@@ -263,7 +263,9 @@ def verified_sum(spark: "SparkSession", folder: Path, homes: Path, count: int, b
     """
     field = read_field(folder / "field")
     clients = read_dataset(spark, folder / "field" / "clients")
-    dual, good = read_dataset(spark, folder / "bound" / "dual"), read_dataset(spark, homes)
+    # A client with two rows would be counted twice, in the place of one that has none.
+    good = read_dataset(spark, homes).dropDuplicates(["client"])
+    dual = read_dataset(spark, folder / "bound" / "dual")
     servers = len(field.server_x)
     region = divide_regions(
         field.server_x, field.server_y, max(1, min(servers // 2, -(-field.clients // block_clients))), 0, 0

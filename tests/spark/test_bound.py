@@ -91,6 +91,16 @@ def test_a_changed_dual_or_claim_proves_nothing_more(spark, bounded, tmp_path):
         assert not verify_folder(spark, copy)[0]
 
 
+@pytest.mark.slow
+def test_a_client_is_not_counted_twice_in_the_place_of_another(spark, bounded, tmp_path):
+    homes = pq.read_table(bounded[0] / "nearest" / "homes").sort_by("client").to_pylist()
+    homes[1] = homes[0] | {"home": (homes[0]["home"] + 8) % 16}
+    schema = pa.schema([("client", pa.int64()), ("home", pa.int32())])
+    pq.write_table(pa.Table.from_pylist(homes, schema), tmp_path / "homes.parquet")
+    with pytest.raises(InputError), unwrap_input_errors():
+        verified_sum(spark, bounded[0], tmp_path / "homes.parquet", OPTIONS.labels)
+
+
 def drop_member(rows):
     row = next(row for row in rows if len(row["member"]) == 2)
     for name, size in (("member", 1), ("member_home", 1), ("labels", OPTIONS.labels), ("messages", 0)):
