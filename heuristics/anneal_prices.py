@@ -59,6 +59,8 @@ class Prices:
     first
         The initial prices of storage and compute loads at each server, such as multipliers of a relaxation; None if
         they are not known.
+    progress
+        The part of the priced round that was done before, if an earlier call already had prices in this round.
     """
 
     def __init__(
@@ -68,10 +70,11 @@ class Prices:
         extra_capacity: float,
         sacrificed: npt.NDArray[np.bool_],
         first: FirstPrices | None = None,
+        progress: float = 0.0,
     ) -> None:
         self._storage = _first_prices(instance.spool, typical, instance.n_servers)
         self._compute = _first_prices(instance.client_demand, typical, instance.n_servers)
-        self._progress = 0.0
+        self._progress = progress
         self._extra_capacity = np.where(sacrificed, 0.0, extra_capacity)
         self._charged = np.where(sacrificed, 0.0, 1.0)
         self._least = PARAMS.least_price * self._storage[0], PARAMS.least_price * self._compute[0]
@@ -79,6 +82,11 @@ class Prices:
             self._storage, self._compute = (
                 np.maximum(least, prices) for least, prices in zip(self._least, first, strict=True)
             )
+
+    @property
+    def values(self) -> FirstPrices:
+        """The current prices of storage and of compute loads, per server."""
+        return self._storage, self._compute
 
     def impose(self, state: State, progress: float) -> None:
         """Adapt the prices to the loads of a state, and set prices and larger capacities in it.

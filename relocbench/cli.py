@@ -47,6 +47,9 @@ SPARK_COMMANDS = (
     "reloc",
     "evaluate",
     "compare",
+    "anneal",
+    "bound",
+    "verify",
 )
 
 app = typer.Typer(

@@ -41,6 +41,9 @@ class DualBound:
         The instance, the region and the dual. :class:`instances.errors.InputError` is raised if the dual is not valid.
     long
         Compute with Python integers even if 64 bits are enough.
+    finer
+        The number of bits by which the unit of the computation is finer than that of the dual; None for the largest
+        suitable number. Parts of a dual that are verified apart need the same one.
 
     Attributes
     ----------
@@ -48,11 +51,13 @@ class DualBound:
         No assignment of the region costs less than this, in units of ``2^-unit``.
     """
 
-    def __init__(self, problem: IntegerProblem, region: Region, dual: Dual, long: bool = False) -> None:
+    def __init__(
+        self, problem: IntegerProblem, region: Region, dual: Dual, long: bool = False, finer: int | None = None
+    ) -> None:
         self._problem, self._region, self._dual = problem, region, dual
         self._unpack(dual)
         self._check_shares()
-        self.unit, most_bits = self._choose_unit()
+        self.unit, most_bits = self._choose_unit(finer)
         self.long = long or most_bits > SAFE_BITS
         if self.long:
             self._reserve(most_bits + THETA_BITS)
@@ -74,6 +79,11 @@ class DualBound:
             self._add_messages(self._unary, edges, first, second)
         self._least: IntegerArray = np.where(region.allowed, self._unary, self._infinite).min(axis=1)
         self.total: int = sum(self._least.tolist()) + constant
+
+    @property
+    def least(self) -> IntegerArray:
+        """The least cost of a home of each client with its messages, in units of ``2^-unit``."""
+        return self._least
 
     @property
     def value(self) -> Fraction:
@@ -120,7 +130,7 @@ class DualBound:
         if (total > self._priced(problem.spool[:, None] * self._alpha[None, :], self._dual.bits)).any():
             raise InputError("shares", "expected no more than the price of each topic, got more")
 
-    def _choose_unit(self) -> tuple[int, int]:
+    def _choose_unit(self, finer: int | None) -> tuple[int, int]:
         """Return the unit to compute in, and a number of bits that every number of the computation fits into."""
         problem, bits = self._problem, self._dual.bits
 
@@ -137,7 +147,8 @@ class DualBound:
             unary += problem.added.largest(bits)
         most_bits = (2 * (unary + (problem.degree + 4) * (3 * pair + given))).bit_length()
         room = SAFE_BITS - most_bits
-        finer = min(FINER_BITS, room) if room >= 0 else FINER_BITS
+        if finer is None:
+            finer = min(FINER_BITS, room) if room >= 0 else FINER_BITS
         return bits + finer, most_bits + finer
 
     def _priced(self, load: Any, unit: int, upwards: bool = False) -> Any:

@@ -4,7 +4,13 @@ from pathlib import Path
 
 import pytest
 
+from relocbench.instances.files.follower_graph import synthetic_follower_graph
+from relocbench.instances.generators.paper_generator import PaperParameters
+from relocbench.instances.kernels.random_streams import stream
+from relocbench.spark.assign import RelocOptions
+from relocbench.spark.pipeline import solve_field
 from relocbench.spark.session import session
+from relocbench.spark.topics_from_graph import Filters, arrange
 
 # The first compiler of Java is enough for jobs of a few seconds.
 FAST_START = {"spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1"}
@@ -35,3 +41,16 @@ def spark(path_without_java):
             patch.setenv("PATH", path_without_java)
             running = stack.enter_context(session("local[2]", memory=1, partitions=4, settings=FAST_START))
         yield running
+
+
+@pytest.fixture(scope="session")
+def regions_field(spark, tmp_path_factory):
+    """Write an instance with about 500 clients on 16 servers that some of them overload. Tests work on copies."""
+    graph = synthetic_follower_graph(stream("regions"), topics=90, min_size=2, max_size=12, max_topics_per_client=4)
+    folder = tmp_path_factory.mktemp("regions")
+    edges = zip(graph.follower.tolist(), graph.followee.tolist(), strict=True)
+    (folder / "edges.txt").write_text("".join(f"{a}\t{b}\n" for a, b in edges))
+    arrange(spark, str(folder / "edges.txt"), folder / "topics", Filters())
+    parameters = PaperParameters(servers=16, sigma=6.0, storage=170.0, compute=300.0)
+    solve_field(spark, folder / "topics", folder / "out", "nearest", parameters, RelocOptions(), proportional=False)
+    return folder / "out"

@@ -1,0 +1,46 @@
+"""``relocbench spark verify``."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from relocbench.commands.options import Conf, Master, Memory, Partitions, started
+from relocbench.terminal import print_json
+
+
+def run(
+    instance: Annotated[Path, typer.Argument(help="Folder with a bound that `spark bound` wrote.")],
+    master: Master = None,
+    memory: Memory = None,
+    partitions: Partitions = None,
+    conf: Conf = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+) -> None:
+    """Verify the bound of a full-scale instance again, in exact arithmetic. The exit code is 1 if it is not proved.
+
+    Example: relocbench spark verify huge
+    """
+    from relocbench.instances.errors import InputError
+    from relocbench.spark.bound import verify_folder
+    from relocbench.spark.checkpoints import read_record, unwrap_input_errors
+    from relocbench.spark.progress import run_with_progress
+
+    read_record(instance / "bound")  # report a missing folder before Java starts
+    reason = ""
+    found: float | None = None
+    with started(master, memory, partitions, conf) as spark:
+        try:
+            with unwrap_input_errors():
+                verified = run_with_progress(spark, lambda: verify_folder(spark, instance), "verifying")
+            proved, record, found = verified
+            if not proved:
+                reason = f"the dual proves {found:.12g} only, the claim is {record['bound']:.12g}"
+        except InputError as error:
+            proved, reason = False, str(error)
+    if as_json:
+        print_json({"proved": proved, "bound": found, "reason": reason})
+    else:
+        print(f"proved: no assignment costs less than {found:.12g}" if proved else f"not proved: {reason}")
+    if not proved:
+        raise typer.Exit(1)

@@ -1,0 +1,343 @@
+"""The dual of a bound at full scale as a dataset, and its division into blocks.
+
+The dataset has one row for each topic: its members with their homes and active servers, and the messages along all
+pairs of members. A message is stored once, so two blocks cannot see different ones.
+"""
+
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from relocbench.formulations.certificates.block_bound import DualBlock
+from relocbench.instances.errors import InputError
+from relocbench.instances.kernels.ragged import FloatArray, IntArray, offsets
+from relocbench.spark.blocks import BLOCK_SCHEMA, pack, unpack
+from relocbench.spark.placement import Field
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+Int64Array = npt.NDArray[np.int64]
+CLIENT_COLUMNS = ["client", "x", "y", "home", "topics", "sizes"]
+DUAL_COLUMNS = ["topic", "member", "member_home", "labels", "messages"]
+DUAL_SCHEMA = "topic bigint, member array<bigint>, member_home array<int>, labels array<int>, messages array<bigint>"
+# A row is either a client of the block or a topic that it needs.
+_CLIENT_FIELDS = "client bigint, x double, y double, home int, topics array<bigint>, sizes array<int>"
+
+
+def first_dual(clients: "DataFrame", labels: "DataFrame", field: Field, count: int) -> "DataFrame":
+    """Create the dual whose messages are all 0.
+
+    Parameters
+    ----------
+    clients
+        The dataset of :func:`spark.placement.place_field`.
+    labels
+        Columns ``client``, ``home`` and ``labels``: the active servers of each client.
+    field
+        Servers and sizes.
+    count
+        The number of active servers of each client.
+
+    Returns
+    -------
+    pyspark.sql.DataFrame
+        Rows of ``DUAL_SCHEMA``.
+    """
+    joined = clients.select("client", "topic").join(labels, "client").select("client", "home", "labels", "topic")
+    return (
+        joined.mapInArrow(_labels_by_topic(field.n_blocks, count), BLOCK_SCHEMA)
+        .groupBy("block")
+        .applyInArrow(_silent_topics(count), DUAL_SCHEMA)
+    )
+
+
+def block_rows(clients: "DataFrame", homes: "DataFrame", dual: "DataFrame", region: IntArray) -> "DataFrame":
+    """Group clients by the region of their home, together with the topics that they need.
+
+    Parameters
+    ----------
+    clients
+        The dataset of :func:`spark.placement.place_field`.
+    homes
+        Columns ``client`` and ``home``.
+    dual
+        Rows of ``DUAL_SCHEMA``.
+    region
+        The region of each server.
+
+    Returns
+    -------
+    pyspark.sql.DataFrame
+        Rows of clients and rows of topics, each with a column ``region``.
+    """
+    placed = clients.join(homes.select("client", "home"), "client")
+    placed = placed.selectExpr("client", "x", "y", "home", "topic AS topics", "size AS sizes")
+    own = placed.mapInArrow(_add_region(region), f"region int, {_CLIENT_FIELDS}")
+    topics = dual.select(*DUAL_COLUMNS).mapInArrow(_copy_to_regions(region), f"region int, {DUAL_SCHEMA}")
+    return own.unionByName(topics, allowMissingColumns=True)
+
+
+def read_block(
+    table: pa.Table, field: Field, count: int, *, add: bool = False
+) -> tuple[DualBlock, IntArray, Int64Array, pa.Table]:
+    """Read the rows of one block and check that they fit together.
+
+    Parameters
+    ----------
+    table
+        The rows of one region, as :func:`block_rows` makes them.
+    field
+        Servers and delays.
+    count
+        The number of active servers of each client.
+    add
+        Whether a topic may have several rows, whose messages are added, as between two rounds. In a certificate each
+        topic has one row.
+
+    Returns
+    -------
+    block
+        The block.
+    home
+        The homes of the own clients.
+    start
+        The pairs of the ``i``-th topic are ``start[i]..start[i+1]-1``.
+    topics
+        The rows of the topics, sorted by their ids.
+
+    Raises
+    ------
+    InputError
+        If topics differ from those of the own clients, or a client has different labels in different topics.
+    """
+    own = table.filter(table["client"].is_valid()).select(CLIENT_COLUMNS).sort_by("client").combine_chunks()
+    rows = table.filter(table["topic"].is_valid()).select(DUAL_COLUMNS).sort_by("topic").combine_chunks()
+    if add:
+        rows = _added(rows)
+    servers = len(field.server_x)
+    ids, home = _numbers(own, "client"), _numbers(own, "home").astype(np.int32)
+    topic = _numbers(rows, "topic")
+    _require(bool((np.diff(topic) > 0).all()), "has a topic twice")
+    size, member = _sizes(rows, "member"), _flat(rows, "member")
+    pairs = size * (size - 1) // 2
+    _require(np.array_equal(_sizes(rows, "member_home"), size), "has topics with a wrong number of homes")
+    _require(np.array_equal(_sizes(rows, "labels"), size * count), "has topics with a wrong number of labels")
+    _require(np.array_equal(_sizes(rows, "messages"), pairs * count), "has topics with a wrong number of messages")
+    entry_topic = np.repeat(np.arange(len(topic)), size)
+    rising = (np.diff(member) > 0) | (np.diff(entry_topic) > 0)
+    _require(bool(rising.all()), "has topics whose members do not ascend")
+    labels = _flat(rows, "labels").reshape(-1, count)
+    fit = (np.diff(labels, axis=1) > 0).all() and (labels >= 0).all() and (labels < servers).all()
+    _require(bool(fit), f"has labels that are not {count} ascending servers")
+
+    # The own clients come first, then the others.
+    others = np.setdiff1d(member, ids)
+    nodes = np.concatenate([ids, others])
+    order = np.argsort(nodes, kind="stable")
+    node = order[np.searchsorted(nodes, member, sorter=order)]
+    node_labels = np.zeros((len(nodes), count), np.int64)
+    node_labels[node] = labels
+    _require(np.array_equal(node_labels[node], labels), "has different labels for one client")
+    sizes = _flat(own, "sizes")
+    owner = np.repeat(np.arange(len(ids)), _sizes(own, "topics"))
+    wanted = np.stack([owner, _flat(own, "topics"), sizes])
+    mine = node < len(ids)
+    found = np.stack([node[mine], topic[entry_topic[mine]], size[entry_topic[mine]]])
+    same = wanted.shape == found.shape and np.array_equal(_sorted(wanted), _sorted(found))
+    _require(same, "has other topics than the clients")
+
+    first, second = _pairs(size)
+    pair_topic = np.repeat(np.arange(len(topic)), pairs)
+    x, y = _numbers(own, "x"), _numbers(own, "y")
+    block = DualBlock(
+        own=len(ids),
+        distance=_delays(x[:, None] - field.server_x[None, :], y[:, None] - field.server_y[None, :], field),
+        publications=np.bincount(owner[sizes > 1], minlength=len(ids)).astype(np.int64),
+        server_delay=server_delays(field),
+        labels=node_labels,
+        first=node[first],
+        second=node[second],
+        receivers=size[pair_topic] - 1,
+        topic=pair_topic,
+        messages=_flat(rows, "messages").reshape(-1, count),
+    )
+    return block, home, offsets(pairs), rows
+
+
+def server_delays(field: Field) -> FloatArray:
+    """Return the delays between servers.
+
+    Parameters
+    ----------
+    field
+        The servers.
+
+    Returns
+    -------
+    array
+        ``dS`` (``L×L``).
+    """
+    return _delays(
+        field.server_x[:, None] - field.server_x[None, :], field.server_y[:, None] - field.server_y[None, :], field
+    )
+
+
+def _delays(dx: FloatArray, dy: FloatArray, field: Field) -> FloatArray:
+    return np.asarray(field.delay_per_km * np.sqrt(dx * dx + dy * dy), np.float64)
+
+
+def _added(rows: pa.Table) -> pa.Table:
+    """Add the messages of rows of the same topic."""
+    topic, size = _numbers(rows, "topic"), _sizes(rows, "messages")
+    _, first, which = np.unique(topic, return_index=True, return_inverse=True)
+    kept = rows.take(pa.array(first))
+    start = offsets(size[first])
+    _require(np.array_equal(size, size[first][which]), "has rows of one topic with different numbers of messages")
+    place = np.arange(int(size.sum())) - np.repeat(np.cumsum(size) - size, size) + np.repeat(start[which], size)
+    total = np.zeros(int(start[-1]), np.int64)
+    np.add.at(total, place, _flat(rows, "messages"))
+    return with_messages(kept, np.diff(start), total)
+
+
+def with_messages(rows: pa.Table, sizes: Int64Array, messages: Int64Array) -> pa.Table:
+    """Return rows of topics with other messages.
+
+    Parameters
+    ----------
+    rows
+        The rows.
+    sizes, messages
+        The messages of all rows, as for :func:`lists`.
+
+    Returns
+    -------
+    pyarrow.Table
+        The rows.
+    """
+    return rows.set_column(rows.schema.get_field_index("messages"), "messages", lists(sizes, messages))
+
+
+def _require(holds: bool, problem: str) -> None:
+    if not holds:
+        raise InputError("", f"the dual {problem}; remove it and compute it again")
+
+
+def _numbers(table: pa.Table, name: str) -> npt.NDArray[Any]:
+    return np.array(table[name].to_numpy())
+
+
+def _flat(table: pa.Table, name: str) -> Int64Array:
+    column = table[name].combine_chunks() if isinstance(table[name], pa.ChunkedArray) else table[name]
+    return np.array(column.flatten().to_numpy(zero_copy_only=False)).astype(np.int64)
+
+
+def _sizes(table: pa.Table, name: str) -> Int64Array:
+    return np.array(table[name].combine_chunks().value_lengths().to_numpy(zero_copy_only=False)).astype(np.int64)
+
+
+def _sorted(columns: Int64Array) -> Int64Array:
+    return columns[:, np.lexsort(columns[::-1])]
+
+
+def _pairs(size: Int64Array) -> tuple[Int64Array, Int64Array]:
+    """Return the pairs of entries within each group, in lexicographic order."""
+    end = np.repeat(np.cumsum(size), size)
+    entry = np.arange(int(size.sum()))
+    later = end - entry - 1
+    first = np.repeat(entry, later)
+    place = np.arange(len(first)) - np.repeat(np.cumsum(later) - later, later)
+    return first, first + 1 + place
+
+
+def _labels_by_topic(n_blocks: int, count: int) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+    """Return a function for ``mapInArrow`` that packs members with their homes and labels by topic."""
+
+    def regroup(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            degree = batch.column("topic").value_lengths().to_numpy(zero_copy_only=False)
+            owner = np.repeat(np.arange(batch.num_rows), degree)
+            labels = batch.column("labels").flatten().to_numpy(zero_copy_only=False).reshape(-1, count)
+            columns = [
+                batch.column(name).to_numpy(zero_copy_only=False)[owner].astype(np.int64) for name in ("client", "home")
+            ]
+            columns += [labels[owner, k].astype(np.int64) for k in range(count)]
+            yield pack(n_blocks, batch.column("topic").flatten().to_numpy(zero_copy_only=False), *columns)
+
+    return regroup
+
+
+def _silent_topics(count: int) -> Callable[[pa.Table], pa.Table]:
+    """Return a function for ``applyInArrow`` that makes the topics of a block, with messages of 0."""
+
+    def make(table: pa.Table) -> pa.Table:
+        entries = unpack(table["payload"], 3 + count)
+        entries = entries[:, np.lexsort((entries[1], entries[0]))]
+        topic, first, size = np.unique(entries[0], return_index=True, return_counts=True)
+        del first
+        pairs = size * (size - 1) // 2
+        labels = np.ascontiguousarray(entries[3:].T).ravel()
+        return pa.table(
+            {
+                "topic": topic,
+                "member": lists(size, entries[1]),
+                "member_home": lists(size, entries[2].astype(np.int32)),
+                "labels": lists(size * count, labels.astype(np.int32)),
+                "messages": lists(pairs * count, np.zeros(int(pairs.sum()) * count, np.int64)),
+            }
+        )
+
+    return make
+
+
+def lists(sizes: Int64Array, values: npt.NDArray[np.integer]) -> pa.ListArray:
+    """Return a column of lists.
+
+    Parameters
+    ----------
+    sizes
+        The length of each list.
+    values
+        The entries of all lists, one list after the other.
+
+    Returns
+    -------
+    pyarrow.ListArray
+        The column.
+    """
+    return pa.ListArray.from_arrays(pa.array(offsets(sizes).astype(np.int32)), pa.array(values))
+
+
+def _add_region(region: IntArray) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+    """Return a function for ``mapInArrow`` that adds the region of each client."""
+
+    def add(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            number = region[batch.column("home").to_numpy(zero_copy_only=False)].astype(np.int32)
+            yield pa.record_batch(
+                [pa.array(number), *(batch.column(name) for name in CLIENT_COLUMNS)], names=["region", *CLIENT_COLUMNS]
+            )
+
+    return add
+
+
+def _copy_to_regions(region: IntArray) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+    """Return a function for ``mapInArrow`` that copies each topic to every region with a member of it."""
+    n_regions = int(region.max()) + 1
+
+    def copy(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            homes = batch.column("member_home")
+            row = np.repeat(np.arange(batch.num_rows), homes.value_lengths().to_numpy(zero_copy_only=False))
+            home = homes.flatten().to_numpy(zero_copy_only=False)
+            if ((home < 0) | (home >= len(region))).any():
+                raise InputError("", f"the dual has homes that are not servers from 0 to {len(region) - 1}")
+            pair = np.unique(row * n_regions + region[home])
+            copied = batch.take(pa.array(pair // n_regions))
+            number = pa.array((pair % n_regions).astype(np.int32))
+            yield pa.record_batch([number, *copied.columns], names=["region", *copied.schema.names])
+
+    return copy

@@ -1,0 +1,160 @@
+import json
+import shutil
+from fractions import Fraction
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from typer.testing import CliRunner
+
+from relocbench.cli import app
+from relocbench.formulations.certificates.block_bound import UNIT_BITS
+from relocbench.instances.errors import InputError
+from relocbench.runs.certify import certify
+from relocbench.spark.bound import BoundOptions, bound_folder, verified_sum, verify_folder
+from relocbench.spark.checkpoints import read_record, unwrap_input_errors
+from relocbench.spark.compare_local import read_local
+
+OPTIONS = BoundOptions(rounds=2, labels=6, sweeps=5, iterations=60, region_clients=180)
+
+
+@pytest.fixture(scope="module")
+def bounded(spark, regions_field, tmp_path_factory):
+    folder = shutil.copytree(regions_field, tmp_path_factory.mktemp("bound") / "out")
+    seen = []
+    record, existed = bound_folder(
+        spark, folder, folder / "nearest" / "homes", OPTIONS, lambda number, bound: seen.append((number, bound))
+    )
+    assert not existed
+    return folder, record, seen
+
+
+def change_dual(folder, change):
+    """Replace the dual of a folder by one in which the rows, as Python values, are changed."""
+    rows = pq.read_table(folder / "bound" / "dual").sort_by("topic")
+    changed = rows.to_pylist()
+    change(changed)
+    shutil.rmtree(folder / "bound" / "dual")
+    (folder / "bound" / "dual").mkdir()
+    pq.write_table(pa.Table.from_pylist(changed, rows.schema), folder / "bound" / "dual" / "part.parquet")
+
+
+@pytest.mark.slow
+def test_the_bound_rises_in_every_round_and_its_exact_value_is_that_of_the_messages(bounded):
+    folder, record, seen = bounded
+    rounds = [read_record(folder / "bound" / "rounds" / name) for name in ("0001", "0002")]
+    assert all(now["blocks"] > 1 for now in rounds)
+    assert rounds[0]["before"] < rounds[0]["after"] < rounds[1]["after"]
+    # No block changes what another one computes, so the bounds of the blocks add up.
+    assert rounds[0]["after"] == pytest.approx(rounds[1]["before"], rel=1e-9)
+    assert [bound for _, bound in seen] == [now["after"] for now in rounds]
+    assert record["bound"] == pytest.approx(seen[-1][1], rel=1e-7)
+    assert Fraction(record["bound"]) <= Fraction(int(record["claim"]), 1 << UNIT_BITS)
+
+
+@pytest.mark.slow
+def test_the_bound_is_below_the_best_homes_and_does_not_depend_on_the_blocks(spark, bounded):
+    folder, record, _ = bounded
+    instance, _ = read_local(folder)
+    local = certify(instance, time_limit=4.0, seed=0)
+    assert record["bound"] < local.objective
+    homes = folder / "nearest" / "homes"
+    assert verified_sum(spark, folder, homes, OPTIONS.labels, block_clients=80) == int(record["claim"])
+
+
+@pytest.mark.slow
+def test_a_changed_dual_or_claim_proves_nothing_more(spark, bounded, tmp_path):
+    folder, record, _ = bounded
+    copy = shutil.copytree(folder, tmp_path / "out")
+    assert verify_folder(spark, copy)[0]
+
+    def raise_message(rows):
+        largest = max((row for row in rows if row["messages"]), key=lambda row: len(row["messages"]))
+        largest["messages"][3] += 1 << 20
+
+    change_dual(copy, raise_message)
+    proved, _, found = verify_folder(spark, copy)
+    assert not proved
+    assert found < record["bound"]
+    command = ["spark", "verify", str(copy)]
+    answer = CliRunner().invoke(app, command, catch_exceptions=False)
+    assert answer.exit_code == 1
+    assert "not proved" in answer.output
+
+    shutil.rmtree(copy)
+    shutil.copytree(folder, copy)
+    made = copy / "bound" / "made.json"
+    claim = int(record["claim"])
+    for name, value in (("claim", str(claim + 1)), ("bound", np.nextafter(record["bound"], np.inf).item() * 1.0001)):
+        made.write_text(json.dumps(read_record(folder / "bound") | {name: value}))
+        assert not verify_folder(spark, copy)[0]
+
+
+@pytest.mark.slow
+def test_a_client_is_not_counted_twice_in_the_place_of_another(spark, bounded, tmp_path):
+    homes = pq.read_table(bounded[0] / "nearest" / "homes").sort_by("client").to_pylist()
+    homes[1] = homes[0] | {"home": (homes[0]["home"] + 8) % 16}
+    schema = pa.schema([("client", pa.int64()), ("home", pa.int32())])
+    pq.write_table(pa.Table.from_pylist(homes, schema), tmp_path / "homes.parquet")
+    with pytest.raises(InputError), unwrap_input_errors():
+        verified_sum(spark, bounded[0], tmp_path / "homes.parquet", OPTIONS.labels)
+
+
+def drop_member(rows):
+    row = next(row for row in rows if len(row["member"]) == 2)
+    for name, size in (("member", 1), ("member_home", 1), ("labels", OPTIONS.labels), ("messages", 0)):
+        row[name] = row[name][:size]
+
+
+def other_label(rows):
+    seen = {}
+    for row in rows:
+        for place, client in enumerate(row["member"]):
+            if client in seen:
+                own = slice(place * OPTIONS.labels, (place + 1) * OPTIONS.labels)
+                free = sorted(set(range(16)) - set(row["labels"][own]))
+                row["labels"][own] = sorted([*row["labels"][own][1:], free[0]])
+                return
+            seen[client] = True
+
+
+def other_member(rows):
+    rows[0]["member"][-1] = 10**9
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("change", "problem"),
+    [
+        (drop_member, "has other topics than the clients"),
+        (other_label, "has different labels for one client"),
+        (other_member, "has other topics than the clients"),
+        (lambda rows: rows.pop(), "has other topics than the clients"),
+        (lambda rows: rows.append(rows[0]), "has a topic twice"),
+        (lambda rows: rows[0]["messages"].pop(), "has topics with a wrong number of messages"),
+    ],
+)
+def test_a_dual_of_another_instance_is_refused(spark, bounded, tmp_path, change, problem):
+    copy = shutil.copytree(bounded[0], tmp_path / "out")
+    change_dual(copy, change)
+    with pytest.raises(InputError, match=problem), unwrap_input_errors():
+        verify_folder(spark, copy)
+
+
+@pytest.mark.slow
+def test_a_stopped_run_continues_and_partitions_do_not_matter(spark, bounded, tmp_path):
+    folder, record, _ = bounded
+    copy = shutil.copytree(folder, tmp_path / "out")
+    # As after a kill in the second round: a dual without a record.
+    (copy / "bound" / "made.json").unlink()
+    (copy / "bound" / "rounds" / "0002" / "made.json").unlink()
+    first = (copy / "bound" / "rounds" / "0001" / "made.json").stat().st_mtime_ns
+    before = spark.conf.get("spark.sql.shuffle.partitions")
+    spark.conf.set("spark.sql.shuffle.partitions", 3)
+    # The record names the homes by their path, so they are those of the original folder.
+    again, existed = bound_folder(spark, copy, folder / "nearest" / "homes", OPTIONS)
+    spark.conf.set("spark.sql.shuffle.partitions", before)
+    assert not existed
+    assert again["claim"] == record["claim"]
+    assert (copy / "bound" / "rounds" / "0001" / "made.json").stat().st_mtime_ns == first
