@@ -4,11 +4,10 @@ Each step has a folder of its own: ``field``, ``factors``, and one with the name
 repeated.
 """
 
-import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 from relocbench.instances.errors import InputError
 from relocbench.instances.evaluation import Evaluation
@@ -25,13 +24,17 @@ from relocbench.spark.assign import (
 from relocbench.spark.checkpoints import run_once, write_dataset
 from relocbench.spark.evaluate import evaluate_homes
 from relocbench.spark.factors import factorise
+from relocbench.spark.field_choices import FieldChoices
 from relocbench.spark.placement import Field, place_field, read_field
+from relocbench.spark.stages import STAGES_KEY, OnStage, Stages
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-Result = TypeVar("Result")
-OnStage = Callable[[str, float], None]
+# The folder of factors and the folder of one result, below the folder of an instance.
+FACTORS, RESULTS = "factors", "results"
+# Keys of the record of a result, besides the cost.
+CLIENTS_KEY, FACTORS_KEY = "clients_by_server", "factors"
 
 
 def solve_field(
@@ -43,6 +46,7 @@ def solve_field(
     options: RelocOptions,
     *,
     proportional: bool = True,
+    choices: FieldChoices | None = None,
     on_stage: OnStage | None = None,
 ) -> tuple[dict[str, Any], bool]:
     """Run a method on an instance made from topics.
@@ -58,8 +62,8 @@ def solve_field(
         method, ``homes``.
     method
         The method.
-    parameters, proportional
-        As for :func:`spark.placement.place_field`.
+    parameters, proportional, choices
+        As for :func:`spark.placement.place_field`; by default no choices.
     options
         The options of RELOC. Their seed is also the seed of positions and of random homes.
     on_stage
@@ -72,34 +76,100 @@ def solve_field(
     existed
         Whether the homes had been computed by an earlier call.
     """
+    stages, choices = Stages(on_stage), choices or FieldChoices()
+    field = place_field(spark, topics, out / "field", parameters, options.seed, proportional, choices, stages)
+    return solve_method(spark, out, field, method, options, folder=method, factors=FACTORS, stages=stages)
 
-    def timed(stage: str, work: Callable[[], Result]) -> Result:
-        begin = time.perf_counter()
-        result = work()
-        if on_stage is not None:
-            on_stage(stage, time.perf_counter() - begin)
-        return result
 
-    field = timed("field", lambda: place_field(spark, topics, out / "field", parameters, options.seed, proportional))
-    clients = read_dataset(spark, out / "field" / "clients")
-    factors = None
+def solve_method(
+    spark: "SparkSession",
+    instance: Path,
+    field: Field,
+    method: Method,
+    options: RelocOptions,
+    *,
+    folder: str,
+    factors: str,
+    stages: Stages,
+) -> tuple[dict[str, Any], bool]:
+    """Run a method on an instance whose field exists.
+
+    Parameters
+    ----------
+    spark
+        The session.
+    instance
+        The folder of the instance.
+    field
+        The field in that folder.
+    method, options
+        As for :func:`solve_field`.
+    folder, factors
+        The folders of the result and of the factors, relative to that of the instance.
+    stages
+        Notes what the stages use.
+
+    Returns
+    -------
+    record
+        The cost of the homes, the number of clients of each server, and the inputs of the step.
+    existed
+        Whether the homes had been computed by an earlier call.
+    """
+    clients = read_dataset(spark, instance / "field" / "clients")
+    factor_rows = None
     if method == "reloc" and options.needs_factors:
-        timed("factors", lambda: _write_factors(clients, field, out / "factors", options))
-        factors = read_dataset(spark, out / "factors" / "factors")
+        _write_factors(clients, field, instance / factors, options, stages)
+        factor_rows = read_dataset(spark, instance / factors / "factors")
+    methods: dict[Method, Callable[[], DataFrame]] = {
+        "reloc": lambda: reloc_homes(clients, factor_rows, field, options),
+        "nearest": lambda: nearest_homes(clients, field),
+        "random": lambda: random_homes(clients, field, options.seed),
+        "otos": lambda: otos_homes(clients, field),
+    }
 
     def compute() -> dict[str, Any]:
-        methods: dict[Method, Callable[[], DataFrame]] = {
-            "reloc": lambda: reloc_homes(clients, factors, field, options),
-            "nearest": lambda: nearest_homes(clients, field),
-            "random": lambda: random_homes(clients, field, options.seed),
-            "otos": lambda: otos_homes(clients, field),
-        }
-        homes = out / method / "homes"
-        timed("homes", lambda: write_dataset(methods[method](), homes))
-        return timed("evaluation", lambda: evaluate_homes(clients, read_dataset(spark, homes), field, homes)).values()
+        homes = instance / folder / "homes"
+        _, used = stages.run("homes", lambda: write_dataset(methods[method](), homes))
+        record = evaluated(spark, instance, field, homes, stages, used)
+        return record if factor_rows is None else {**record, FACTORS_KEY: factors}
 
     inputs = {"method": method, **(asdict(options) if method == "reloc" else {"seed": options.seed})}
-    return run_once(out / method, inputs, compute, implied=IMPLIED_READING)
+    return run_once(instance / folder, inputs, compute, implied=IMPLIED_READING)
+
+
+def evaluated(
+    spark: "SparkSession", instance: Path, field: Field, homes: Path, stages: Stages, used: Mapping[str, Any]
+) -> dict[str, Any]:
+    """Evaluate homes, and return the entries of the record of a result.
+
+    Parameters
+    ----------
+    spark
+        The session.
+    instance, field
+        The folder of the instance, and its field.
+    homes
+        The dataset of homes.
+    stages
+        Notes what the evaluation uses.
+    used
+        What the earlier stages of the result used.
+
+    Returns
+    -------
+    dict
+        The cost, under the names of ``relocbench evaluate --json``, the number of clients of each server, and what all
+        stages used.
+    """
+    rows, clients = read_dataset(spark, homes), read_dataset(spark, instance / "field" / "clients")
+    evaluation, evaluation_use = stages.run("evaluation", lambda: evaluate_homes(clients, rows, field, homes))
+    counts = {row["home"]: row["count"] for row in rows.groupBy("home").count().collect()}
+    return {
+        **evaluation.values(),
+        CLIENTS_KEY: [counts.get(server, 0) for server in range(len(field.server_x))],
+        STAGES_KEY: {**used, **evaluation_use},
+    }
 
 
 def evaluate_folder(spark: "SparkSession", folder: Path, homes: Path) -> Evaluation:
@@ -152,12 +222,14 @@ def read_dataset(spark: "SparkSession", folder: Path) -> "DataFrame":
         raise InputError(str(folder), "expected a Parquet dataset, found none") from error
 
 
-def _write_factors(clients: "DataFrame", field: Field, folder: Path, options: RelocOptions) -> None:
-    def compute() -> dict[str, Any]:
+def _write_factors(clients: "DataFrame", field: Field, folder: Path, options: RelocOptions, stages: Stages) -> None:
+    def write() -> None:
         rank, rounds, factorised = options.columns, options.rounds, options.factorised
         with factorise(clients, field.topics, field.n_blocks, rank, rounds, folder / "work", factorised) as factors:
             write_dataset(factors, folder / "factors")
-        return {}
+
+    def compute() -> dict[str, Any]:
+        return {STAGES_KEY: stages.run("factors", write)[1]}
 
     inputs = {name: getattr(options, name) for name in ("rank", "rounds", "factorised")}
     run_once(folder, inputs, compute, implied=IMPLIED_READING)

@@ -1,10 +1,11 @@
 """Positions at full scale: the driver places the servers; each client's position follows from its id and the seed."""
 
 import math
+import shutil
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -14,7 +15,6 @@ from relocbench.instances.errors import InputError
 from relocbench.instances.generators.paper_generator import (
     LARGEST_SPREAD,
     PaperParameters,
-    place_servers,
     to_millimetres,
 )
 from relocbench.instances.kernels.id_hash import IdArray, hash_ids
@@ -22,11 +22,16 @@ from relocbench.instances.kernels.ragged import FloatArray
 from relocbench.instances.kernels.random_streams import stream
 from relocbench.spark.blocks import BLOCK_SCHEMA, pack, unpack
 from relocbench.spark.checkpoints import INPUTS_KEY, read_record, run_once, write_dataset
+from relocbench.spark.stages import STAGES_KEY, Stages
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+    from relocbench.spark.field_choices import FieldChoices
+
 CLIENTS_SCHEMA = "client bigint, x double, y double, topic array<bigint>, position array<int>, size array<int>"
+# The lower left and the upper right corner of the area in which clients are placed, in km.
+Area: TypeAlias = tuple[FloatArray, FloatArray]
 # Memberships per block, which one task sorts in memory.
 BLOCK_MEMBERSHIPS = 1 << 19
 MAX_BLOCKS = 4096
@@ -88,7 +93,14 @@ def topics_folder(folder: Path) -> Path:
 
 
 def place_field(
-    spark: "SparkSession", topics: Path, out: Path, parameters: PaperParameters, seed: int, proportional: bool
+    spark: "SparkSession",
+    topics: Path,
+    out: Path,
+    parameters: PaperParameters,
+    seed: int,
+    proportional: bool,
+    choices: "FieldChoices",
+    stages: Stages,
 ) -> Field:
     """Place servers and clients, and write the dataset ``out/clients`` with the position and topics of each client.
 
@@ -105,8 +117,12 @@ def place_field(
     seed
         The seed of the positions.
     proportional
-        Whether the given capacities are multiplied by the ratio of topics per server to that of the paper. Then the
-        instance is as tight as those of the paper.
+        Whether the given capacities are multiplied by the ratio of topics, or of demand, per server to that of the
+        paper.
+    choices
+        The rule of the capacities, and real places.
+    stages
+        Notes what the step uses.
 
     Returns
     -------
@@ -118,13 +134,21 @@ def place_field(
     InputError
         If ``σ`` is too large for the field, or ``out`` was written with other inputs.
     """
-    if parameters.sigma > LARGEST_SPREAD * parameters.field_km:
-        most = LARGEST_SPREAD * parameters.field_km
-        raise InputError("--sigma", f"expected at most {most:g} for a field of {parameters.field_km:g} km")
+    low, high = choices.area(parameters)
+    shorter = float((high - low).min())
+    if parameters.sigma > LARGEST_SPREAD * shorter:
+        raise InputError("--sigma", f"expected at most {LARGEST_SPREAD * shorter:g} for a field of {shorter:g} km")
     arranged = read_record(topics)
     inputs = {"topics": str(topics.resolve()), "arranged": arranged[INPUTS_KEY], "seed": seed}
-    inputs |= {"proportional": proportional, "parameters": asdict(parameters)}
-    run_once(out, inputs, lambda: _write_field(spark, topics, out, parameters, seed, proportional, arranged))
+    inputs |= {"proportional": proportional, "parameters": asdict(parameters), **choices.inputs()}
+
+    def compute() -> dict[str, Any]:
+        entries, used = stages.run(
+            "field", lambda: _write_field(spark, topics, out, parameters, seed, proportional, choices, arranged)
+        )
+        return {**entries, STAGES_KEY: used}
+
+    run_once(out, inputs, compute)
     return read_field(out)
 
 
@@ -156,28 +180,46 @@ def _write_field(
     parameters: PaperParameters,
     seed: int,
     proportional: bool,
+    choices: "FieldChoices",
     arranged: dict[str, Any],
 ) -> dict[str, Any]:
     """Write the dataset of clients and return the entries of the record."""
     group = memberships_by_client(_block_count(arranged["memberships"]))
-    memberships = spark.read.parquet(str(topics_folder(topics).resolve())).mapInArrow(group, BLOCK_SCHEMA)
-    clients = memberships.groupBy("block").applyInArrow(_place_clients(parameters, seed), CLIENTS_SCHEMA)
-    write_dataset(clients, out / "clients")
-    n_clients = spark.read.parquet(str((out / "clients").resolve())).count()
-    servers = place_servers(parameters, stream("spark", "servers", seed))
-    share = arranged["topics"] / PAPER.topics * PAPER.servers / parameters.servers if proportional else 1.0
-    return {
-        "server_x": servers[:, 0].tolist(),
-        "server_y": servers[:, 1].tolist(),
-        "storage": [parameters.storage * share] * parameters.servers,
-        "compute": [parameters.compute * share] * parameters.servers,
-        "cloud_delay": parameters.cloud_delay,
-        "delay_per_km": parameters.delay_per_km,
-        "spool_per_member": parameters.spool_per_member,
-        "clients": n_clients,
-        "topics": arranged["topics"],
-        "memberships": arranged["memberships"],
-    }
+    all_topics = spark.read.parquet(str(topics_folder(topics).resolve()))
+    memberships = all_topics.mapInArrow(group, BLOCK_SCHEMA)
+    place = _place_clients(parameters.sigma, choices.area(parameters), seed)
+    clients = memberships.groupBy("block").applyInArrow(place, CLIENTS_SCHEMA)
+    snaps = choices.people is not None
+    placed = out / ("scattered" if snaps else "clients")
+    write_dataset(clients, placed)
+    clients = spark.read.parquet(str(placed.resolve()))
+    n_clients = clients.count()
+    if snaps:
+        write_dataset(choices.snapped(clients, n_clients), out / "clients")
+        shutil.rmtree(placed)
+        clients = spark.read.parquet(str((out / "clients").resolve()))
+    servers = choices.server_positions(parameters, seed)
+    field = Field(
+        server_x=servers[:, 0],
+        server_y=servers[:, 1],
+        storage_capacity=np.full(parameters.servers, parameters.storage),
+        compute_capacity=np.full(parameters.servers, parameters.compute),
+        cloud_delay=parameters.cloud_delay,
+        delay_per_km=parameters.delay_per_km,
+        spool_per_member=parameters.spool_per_member,
+        clients=n_clients,
+        topics=arranged["topics"],
+        memberships=arranged["memberships"],
+    )
+
+    def squared_sizes() -> float:
+        return float(all_topics.selectExpr("sum(size(members) * size(members))").collect()[0][0])
+
+    storage, compute = choices.capacities(clients, field, squared_sizes, proportional)
+    entries = {name: getattr(field, name) for name in Field.__dataclass_fields__}
+    del entries["storage_capacity"], entries["compute_capacity"]
+    entries |= {"server_x": field.server_x.tolist(), "server_y": field.server_y.tolist()}
+    return {**entries, "storage": storage.tolist(), "compute": compute.tolist()}
 
 
 def _block_count(memberships: int) -> int:
@@ -209,7 +251,7 @@ def memberships_by_client(n_blocks: int) -> Callable[[Iterator[pa.RecordBatch]],
     return regroup
 
 
-def _place_clients(parameters: PaperParameters, seed: int) -> Callable[[pa.Table], pa.Table]:
+def _place_clients(sigma: float, area: Area, seed: int) -> Callable[[pa.Table], pa.Table]:
     """Return a function for ``applyInArrow`` that places the clients of a block."""
 
     def place(table: pa.Table) -> pa.Table:
@@ -217,7 +259,7 @@ def _place_clients(parameters: PaperParameters, seed: int) -> Callable[[pa.Table
         order = np.lexsort((topic, client))
         client, topic, position, size = client[order], topic[order], position[order], size[order]
         ids, first = np.unique(client, return_index=True)
-        xy = positions(ids, topic[first], parameters.sigma, parameters.field_km, seed)
+        xy = positions(ids, topic[first], sigma, area, seed)
         start = pa.array(np.append(first, len(client)).astype(np.int32))
         return pa.table(
             {
@@ -233,7 +275,7 @@ def _place_clients(parameters: PaperParameters, seed: int) -> Callable[[pa.Table
     return place
 
 
-def positions(client: IdArray, first_topic: IdArray, sigma: float, field_km: float, seed: int) -> FloatArray:
+def positions(client: IdArray, first_topic: IdArray, sigma: float, area: Area, seed: int) -> FloatArray:
     """Draw the positions of clients as in the paper: Gaussian around the centre of the first topic, within the field.
 
     The centre of a topic follows from the topic's id and the seed. The offset of a client from that centre follows
@@ -247,8 +289,8 @@ def positions(client: IdArray, first_topic: IdArray, sigma: float, field_km: flo
         The id of each client's first topic.
     sigma
         The standard deviation ``σ`` in km.
-    field_km
-        The side of the field in km.
+    area
+        The corners of the field.
     seed
         The seed of the positions.
 
@@ -257,7 +299,8 @@ def positions(client: IdArray, first_topic: IdArray, sigma: float, field_km: flo
     numpy.ndarray
         One row ``(x, y)`` for each client, rounded to millimetres.
     """
-    centre = field_km * np.stack([_uniform(first_topic, "centre", seed, axis) for axis in (0, 1)], axis=1)
+    low, high = area
+    centre = low + (high - low) * np.stack([_uniform(first_topic, "centre", seed, axis) for axis in (0, 1)], axis=1)
     xy = np.empty_like(centre)
     # Positions outside the field are drawn again.
     outside = np.arange(len(xy))
@@ -266,7 +309,7 @@ def positions(client: IdArray, first_topic: IdArray, sigma: float, field_km: flo
         length = sigma * np.sqrt(-2.0 * np.log1p(-_uniform(client[outside], "length", seed, attempt)))
         angle = 2.0 * math.pi * _uniform(client[outside], "turn", seed, attempt)
         xy[outside] = centre[outside] + np.stack([length * np.cos(angle), length * np.sin(angle)], axis=1)
-        outside = outside[((xy[outside] < 0.0) | (xy[outside] > field_km)).any(axis=1)]
+        outside = outside[((xy[outside] < low) | (xy[outside] > high)).any(axis=1)]
         attempt += 1
     return to_millimetres(xy)
 
