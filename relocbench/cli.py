@@ -46,6 +46,7 @@ SPARK_COMMANDS = (
     "reloc",
     "evaluate",
     "compare",
+    "study",
 )
 
 app = typer.Typer(

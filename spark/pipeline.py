@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 # The folder of factors and the folder of one result, below the folder of an instance.
 FACTORS, RESULTS = "factors", "results"
 # Keys of the record of a result, besides the cost.
-CLIENTS_KEY, FACTORS_KEY = "clients_by_server", "factors"
+CLIENTS_KEY, FACTORS_KEY, CHOSEN_KEY = "clients_by_server", "factors", "chosen"
 
 
 def solve_field(
@@ -91,6 +91,7 @@ def solve_method(
     folder: str,
     factors: str,
     stages: Stages,
+    labels: Mapping[str, str] | None = None,
 ) -> tuple[dict[str, Any], bool]:
     """Run a method on an instance whose field exists.
 
@@ -108,6 +109,8 @@ def solve_method(
         The folders of the result and of the factors, relative to that of the instance.
     stages
         Notes what the stages use.
+    labels
+        Further entries of the record.
 
     Returns
     -------
@@ -131,7 +134,7 @@ def solve_method(
     def compute() -> dict[str, Any]:
         homes = instance / folder / "homes"
         _, used = stages.run("homes", lambda: write_dataset(methods[method](), homes))
-        record = evaluated(spark, instance, field, homes, stages, used)
+        record = {**(labels or {}), **evaluated(spark, instance, field, homes, stages, used)}
         return record if factor_rows is None else {**record, FACTORS_KEY: factors}
 
     inputs = {"method": method, **(asdict(options) if method == "reloc" else {"seed": options.seed})}

@@ -35,6 +35,14 @@ Storage = Annotated[
 Compute = Annotated[
     float | None, typer.Option(help="B of every server, instead of --capacities.", rich_help_panel=FIELD)
 ]
+Load = Annotated[
+    float | None,
+    typer.Option(
+        help="Scale all capacities so that homes at the nearest servers need this multiple of the storage or compute "
+        "of all servers together, whichever is scarcer.",
+        rich_help_panel=FIELD,
+    ),
+]
 CloudDelay = Annotated[float, typer.Option(help="dC in ms.", rich_help_panel=FIELD)]
 DelayPerKm = Annotated[float, typer.Option(help="γ in ms per km.", rich_help_panel=FIELD)]
 FieldKm = Annotated[float, typer.Option(help="Side of the field in km, without --sites.", rich_help_panel=FIELD)]
@@ -78,7 +86,8 @@ def field_options(
 
     Parameters
     ----------
-    servers, sigma, spool_per_member, capacities, storage, compute, load, sites, people, cloud_delay, delay_per_km, field_km
+    servers, sigma, spool_per_member, capacities, storage, compute, load, sites, people, cloud_delay, delay_per_km,
+    field_km
         The values of the options.
 
     Returns

@@ -7,13 +7,14 @@ from typing import Annotated, Literal
 
 import typer
 
-from relocbench.commands.options import Conf, Load, Master, Memory, Partitions, People, Sites, started
+from relocbench.commands.options import Conf, Master, Memory, Partitions, People, Sites, started
 from relocbench.commands.spark.field_options import (
     Capacities,
     CloudDelay,
     Compute,
     DelayPerKm,
     FieldKm,
+    Load,
     Servers,
     Sigma,
     SpoolPerMember,
