@@ -4,7 +4,10 @@ from pathlib import Path
 
 import pytest
 
+from relocbench.instances.files.follower_graph import synthetic_follower_graph
+from relocbench.instances.kernels.random_streams import stream
 from relocbench.spark.session import session
+from relocbench.spark.topics_from_graph import Filters, arrange
 
 # The first compiler of Java is enough for jobs of a few seconds.
 FAST_START = {"spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1"}
@@ -35,3 +38,14 @@ def spark(path_without_java):
             patch.setenv("PATH", path_without_java)
             running = stack.enter_context(session("local[2]", memory=1, partitions=4, settings=FAST_START))
         yield running
+
+
+@pytest.fixture(scope="session")
+def topics(spark, tmp_path_factory):
+    """Write about a thousand clients in 150 topics."""
+    graph = synthetic_follower_graph(stream("full scale"), topics=150, min_size=2, max_size=21, max_topics_per_client=6)
+    folder = tmp_path_factory.mktemp("full-scale")
+    edges = zip(graph.follower.tolist(), graph.followee.tolist(), strict=True)
+    (folder / "edges.txt").write_text("".join(f"{a}\t{b}\n" for a, b in edges))
+    arrange(spark, str(folder / "edges.txt"), folder / "topics", Filters())
+    return folder / "topics"

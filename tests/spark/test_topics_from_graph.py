@@ -145,3 +145,11 @@ def test_an_error_of_a_task_is_one_line(spark, tmp_path):
     command = ["spark", "arrange", str(tmp_path / "edges.gz"), "--out", str(tmp_path / "out")]
     with pytest.raises(InputError, match=r"edges.gz: cannot be read \(Not a gzipped file"):
         CliRunner().invoke(app, command, catch_exceptions=False)
+
+
+def test_undirected_edges_make_topics_of_all_friends(spark, edge_file, tmp_path):
+    both = [*power_law(3), *((b, a) for a, b in power_law(3))]
+    arrange(spark, str(edge_file), tmp_path / "out", Filters(undirected=True))
+    assert rows(tmp_path / "out" / "topics") == reference(both)
+    with pytest.raises(InputError, match="out: was written with undirected True: choose another folder"):
+        arrange(spark, str(edge_file), tmp_path / "out", Filters())
