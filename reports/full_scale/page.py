@@ -1,5 +1,6 @@
 """The page of a study at full scale."""
 
+import math
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -9,12 +10,13 @@ from relocbench.reports.full_scale.plots import (
     delay_bars,
     number,
     result_names,
+    short_name,
     skew_plot,
     stage_plot,
     use_plot,
 )
 from relocbench.reports.full_scale.tables import Result, Study
-from relocbench.reports.pages.method_style import colour_of, name_of
+from relocbench.reports.pages.method_style import colour_of
 from relocbench.reports.pages.page import Page
 from relocbench.reports.pages.tables import Cell, Column, Table, Value
 
@@ -111,21 +113,25 @@ def lead(study: Study) -> str:
         A few sentences.
     """
     best = study.results[0]
-    sentences = [f"The least mean delay has **{name_of(best.label)}** with Y = **{best.y:.4g} ms**."]
+    sentences = [f"The least mean delay has **{short_name(best.label)}** with Y = **{best.y:.4g} ms**."]
     nearest = _least(study, "nearest")
     reloc = _least(study, "reloc")
     if nearest is not None and reloc is not None:
-        ratio = reloc.objective / nearest.objective - 1
-        relation = f"{abs(ratio):.1%} {'above' if ratio > 0 else 'below'} NS"
-        worst = max((one for one in study.results if one.method == "reloc"), key=lambda one: one.objective)
-        sentences.append(
-            f"The best RELOC is {name_of(reloc.label)} with K = {reloc.k}: Y = {reloc.y:.4g} ms, {relation} "
-            f"({nearest.y:.4g} ms)."
-        )
-        if worst.objective > reloc.objective:
+        few = [one for one in study.results if one.method == "reloc" and (one.k or 0) < len(study.field.server_x)]
+        if _same(reloc, nearest) and reloc.k == len(study.field.server_x):
+            sentences.append("With one cluster for each server, RELOC has the cost of NS.")
+        elif reloc not in few:
+            sentences.append(f"With one cluster for each server, RELOC has {_against(reloc, nearest)}.")
+        if few:
+            best_few, worst = few[0], few[-1]
             sentences.append(
-                f"The worst is {name_of(worst.label)} with K = {worst.k}: Y = {worst.y:.4g} ms, "
-                f"{worst.objective / nearest.objective - 1:+.1%} against NS."
+                f"With fewer clusters the best RELOC is {short_name(best_few.label)}, K = {best_few.k}, with "
+                f"{_against(best_few, nearest)}"
+                + (
+                    f", and the worst is {short_name(worst.label)}, K = {worst.k}, with {_against(worst, nearest)}."
+                    if worst is not best_few
+                    else "."
+                )
             )
     if study.bound is not None:
         sentences.append(
@@ -133,13 +139,21 @@ def lead(study: Study) -> str:
             f"the gap of the best is {number(best.gap, '.2%')}."
         )
     overloaded = max(one.overloaded for one in study.shown)
-    few = min(one.overloaded for one in study.shown)
+    least = min(one.overloaded for one in study.shown)
     sentences.append(
         "No method overloads a server, so capacities do not bind."
         if not overloaded
-        else f"Methods overload {few} to {overloaded} of {len(study.field.server_x)} servers."
+        else f"Methods overload {least} to {overloaded} of {len(study.field.server_x)} servers."
     )
     return " ".join(sentences)
+
+
+def _same(one: Result, other: Result) -> bool:
+    return math.isclose(one.objective, other.objective, rel_tol=1e-9)
+
+
+def _against(one: Result, nearest: Result) -> str:
+    return f"Y = {one.y:.4g} ms ({one.objective / nearest.objective - 1:+.1%} against NS)"
 
 
 def _least(study: Study, method: str) -> Result | None:
@@ -149,26 +163,21 @@ def _least(study: Study, method: str) -> Result | None:
 def _results_table(study: Study) -> Table:
     columns = [
         Column("method"),
-        Column("seed", "d"),
         Column("K", "d"),
         Column("Y, ms", ".4f"),
         Column("Y1", ".4f"),
         Column("Y2", ".4f"),
         Column("gap", ".2%", "(ΣD - bound) / ΣD"),
         Column("excess", ".2%", "ΣD / ΣD of the best result - 1"),
-        Column("overloaded", "d", "servers with θ < 1"),
+        Column("θ < 1", "d", "overloaded servers"),
         Column("least θ", ".3f"),
         Column("storage", ".1%", "largest storage load / capacity of a server"),
         Column("compute", ".1%", "largest compute load / capacity of a server"),
-        Column("seconds", ".1f", "homes and evaluation, without field and factors"),
-        Column("CPU s", ".1f", "the same in processor time"),
-        Column("MiB", ".0f", "largest memory of all processes together"),
     ]
     names = result_names(study.results)
     rows: list[list[Value]] = [
         [
             Cell(names[one.folder], swatch=colour_of(one.label)),
-            one.seed,
             one.k,
             one.y,
             one.y1,
@@ -179,13 +188,15 @@ def _results_table(study: Study) -> Table:
             float(one.theta.min()),
             float(one.storage_use.max()),
             float(one.compute_use.max()),
-            one.used("seconds"),
-            one.used("cpu_seconds"),
-            one.used("memory_mib"),
         ]
         for one in study.results
     ]
-    return Table(columns, rows, "All results. A row of `k=auto` repeats the result that it chose.")
+    return Table(
+        columns,
+        rows,
+        "All results: delays in ms, and the largest storage and compute load of a server as a share of its capacity. A "
+        "row of `k=auto` repeats the result that it chose.",
+    )
 
 
 def _capacity_text(study: Study) -> str:

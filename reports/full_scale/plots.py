@@ -40,8 +40,33 @@ def result_names(results: Sequence[Result]) -> dict[str, str]:
     for one in results:
         seeds.setdefault(one.label, set()).add(one.seed)
     return {
-        one.folder: name_of(one.label) + (f", seed {one.seed}" if len(seeds[one.label]) > 1 else "") for one in results
+        one.folder: short_name(one.label) + (f", seed {one.seed}" if len(seeds[one.label]) > 1 else "")
+        for one in results
     }
+
+
+def short_name(selector: str) -> str:
+    """Return a short name of a method: for RELOC without the names of the usual settings.
+
+    Parameters
+    ----------
+    selector
+        The selector.
+
+    Returns
+    -------
+    str
+        The name, such as ``RELOC pseudocode, svd, K = 8``.
+    """
+    method, _, settings = selector.partition("[")
+    if method != "reloc":
+        return name_of(selector)
+    given = dict(part.split("=", 1) for part in settings.rstrip("]").split(",") if part)
+    k = given.pop("k", None)
+    parts = [given.pop(name) for name in ("reading", "relation") if name in given]
+    parts += [f"{name}={value}" for name, value in given.items()]
+    parts += [] if k is None else [f"K = {k}"]
+    return f"{name_of(method)} {', '.join(parts)}".strip()
 
 
 def delay_bars(study: Study) -> go.Figure:
@@ -60,7 +85,7 @@ def delay_bars(study: Study) -> go.Figure:
     results = study.shown[::-1]
     names = result_names(study.results)
     rows = [names[one.folder] for one in results]
-    plot = figure(x="mean delay of a publication, ms", y="", height=130 + 30 * len(rows), barmode="stack")
+    plot = figure(x="Y, ms", y="", height=130 + 30 * len(rows), barmode="stack")
     colours = [style.colour for style in (styles([one.label])[one.label] for one in results)]
     parts = (
         ("Y1, clients and their homes", [one.y1 for one in results], [faded(colour, 0.55) for colour in colours]),
@@ -103,13 +128,13 @@ def cluster_plot(study: Study) -> go.Figure | None:
     )
     looks = styles([*others, *curves])
     for label, curve in curves.items():
-        hover = [f"{name_of(one.label)}\nY {one.y:.4f} ms = {one.y1:.4f} + {one.y2:.4f}" for one in curve]
+        hover = [f"{short_name(one.label)}\nY {one.y:.4f} ms = {one.y1:.4f} + {one.y2:.4f}" for one in curve]
         x, y = [one.k for one in curve], [one.y for one in curve]
-        plot.add_trace(line(name_of(label), looks[label], x=x, y=y, **points(hover)))
+        plot.add_trace(line(short_name(label), looks[label], x=x, y=y, **points(hover)))
     ends = [counts[0], counts[-1]]
     for label, one in others.items():
-        hover = [f"{name_of(label)}: Y {one.y:.4f} ms"] * 2
-        plot.add_trace(line(name_of(label), looks[label], x=ends, y=[one.y] * 2, mode="lines", **points(hover)))
+        hover = [f"{short_name(label)}: Y {one.y:.4f} ms"] * 2
+        plot.add_trace(line(short_name(label), looks[label], x=ends, y=[one.y] * 2, mode="lines", **points(hover)))
     if study.bound is not None:
         level = study.bound / study.publications
         hover = [f"no assignment has a Y below {level:.4f} ms"] * 2
