@@ -15,7 +15,7 @@ from relocbench.reports.full_scale.plots import (
     stage_plot,
     use_plot,
 )
-from relocbench.reports.full_scale.tables import Result, Study
+from relocbench.reports.full_scale.tables import Result, Study, variant
 from relocbench.reports.pages.method_style import colour_of
 from relocbench.reports.pages.page import Page
 from relocbench.reports.pages.tables import Cell, Column, Table, Value
@@ -125,10 +125,10 @@ def lead(study: Study) -> str:
         if few:
             best_few, worst = few[0], few[-1]
             sentences.append(
-                f"With fewer clusters the best RELOC is {short_name(best_few.label)}, K = {best_few.k}, with "
+                f"With fewer clusters the best RELOC is {_named(best_few)}, with "
                 f"{_against(best_few, nearest)}"
                 + (
-                    f", and the worst is {short_name(worst.label)}, K = {worst.k}, with {_against(worst, nearest)}."
+                    f", and the worst is {_named(worst)}, with {_against(worst, nearest)}."
                     if worst is not best_few
                     else "."
                 )
@@ -146,6 +146,10 @@ def lead(study: Study) -> str:
         else f"Methods overload {least} to {overloaded} of {len(study.field.server_x)} servers."
     )
     return " ".join(sentences)
+
+
+def _named(one: Result) -> str:
+    return f"{short_name(variant(one.label))}, K = {one.k}"
 
 
 def _same(one: Result, other: Result) -> bool:

@@ -10,7 +10,7 @@ from relocbench.terminal import print_cost, print_json
 
 
 def run(
-    instance: Annotated[Path, typer.Argument(help="Folder that `spark reloc` wrote.")],
+    instance: Annotated[Path, typer.Argument(help="Folder that `spark reloc` or `spark study` wrote.")],
     homes: Annotated[Path, typer.Argument(help="Parquet dataset with columns client and home.")],
     master: Master = None,
     memory: Memory = None,
