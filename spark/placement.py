@@ -5,7 +5,7 @@ import shutil
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -25,9 +25,7 @@ from relocbench.spark.checkpoints import INPUTS_KEY, read_record, run_once, writ
 from relocbench.spark.stages import STAGES_KEY, Stages
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
-
-    from relocbench.spark.field_choices import FieldChoices
+    from pyspark.sql import DataFrame, SparkSession
 
 CLIENTS_SCHEMA = "client bigint, x double, y double, topic array<bigint>, position array<int>, size array<int>"
 # The lower left and the upper right corner of the area in which clients are placed, in km.
@@ -70,6 +68,89 @@ class Field:
         return _block_count(self.memberships)
 
 
+class Choices(Protocol):
+    """What :func:`place_field` asks the choices of a field; :class:`spark.field_choices.FieldChoices` answers."""
+
+    @property
+    def people(self) -> Path | None:
+        """The file of the places of clients, if there is one."""
+
+    def inputs(self) -> dict[str, Any]:
+        """Return what the record of the field notes.
+
+        Returns
+        -------
+        dict
+            The choices that differ from the defaults.
+        """
+
+    def area(self, parameters: PaperParameters) -> Area:
+        """Return the area in which clients are placed.
+
+        Parameters
+        ----------
+        parameters
+            The parameters of the field.
+
+        Returns
+        -------
+        tuple of two arrays
+            The lower left and the upper right corner.
+        """
+
+    def server_positions(self, parameters: PaperParameters, seed: int) -> FloatArray:
+        """Place the servers.
+
+        Parameters
+        ----------
+        parameters, seed
+            As for :func:`place_field`.
+
+        Returns
+        -------
+        array of shape (servers, 2)
+            The positions in km.
+        """
+
+    def snapped(self, clients: "DataFrame", count: int) -> "DataFrame":
+        """Move clients to the places of people.
+
+        Parameters
+        ----------
+        clients
+            The dataset of clients.
+        count
+            The number of clients.
+
+        Returns
+        -------
+        pyspark.sql.DataFrame
+            The same dataset with other positions.
+        """
+
+    def capacities(
+        self, clients: "DataFrame", field: Field, squared_sizes: Callable[[], float], proportional: bool
+    ) -> tuple[FloatArray, FloatArray]:
+        """Return the capacities of the servers.
+
+        Parameters
+        ----------
+        clients
+            The dataset of clients.
+        field
+            The field with the capacities of the parameters.
+        squared_sizes
+            Returns ``Σ|C|²``.
+        proportional
+            As for :func:`place_field`.
+
+        Returns
+        -------
+        tuple of two arrays
+            Storage and compute capacities.
+        """
+
+
 def topics_folder(folder: Path) -> Path:
     """Find the dataset of topics.
 
@@ -99,7 +180,7 @@ def place_field(
     parameters: PaperParameters,
     seed: int,
     proportional: bool,
-    choices: "FieldChoices",
+    choices: Choices,
     stages: Stages,
 ) -> Field:
     """Place servers and clients, and write the dataset ``out/clients`` with the position and topics of each client.
@@ -180,7 +261,7 @@ def _write_field(
     parameters: PaperParameters,
     seed: int,
     proportional: bool,
-    choices: "FieldChoices",
+    choices: Choices,
     arranged: dict[str, Any],
 ) -> dict[str, Any]:
     """Write the dataset of clients and return the entries of the record."""

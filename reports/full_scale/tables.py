@@ -154,7 +154,18 @@ class Study:
 
 
 def variant(label: str) -> str:
-    """Return the selector of RELOC without its number of clusters; any other selector unchanged."""
+    """Return the selector of RELOC without its number of clusters.
+
+    Parameters
+    ----------
+    label
+        A selector.
+
+    Returns
+    -------
+    str
+        The selector; that of another method unchanged.
+    """
     name, _, settings = label.partition("[")
     kept = [part for part in settings.rstrip("]").split(",") if part and not part.startswith("k=")]
     return f"{name}[{','.join(kept)}]" if name == "reloc" else label

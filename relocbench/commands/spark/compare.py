@@ -10,7 +10,9 @@ from relocbench.terminal import print_json
 
 def run(
     instance: Annotated[Path, typer.Argument(help="Folder that `spark reloc` or `spark study` wrote.")],
-    method: Annotated[str, typer.Option(help="The method: reloc, nearest or otos; or the folder of a result of `spark study`.")] = "reloc",
+    method: Annotated[
+        str, typer.Option(help="The method: reloc, nearest or otos; or the folder of a result of `spark study`.")
+    ] = "reloc",
     out: Annotated[
         Path | None, typer.Option(help="Also write the instance as an ordinary file (.json, .parquet).")
     ] = None,

@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 import typer
 
 from relocbench.commands.options import Conf, Master, Memory, Partitions, People, Sites, started
-from relocbench.commands.spark.field_options import (
+from relocbench.field_options import (
     Capacities,
     CloudDelay,
     Compute,

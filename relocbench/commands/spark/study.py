@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from relocbench.commands.options import Conf, Master, Memory, Partitions, People, Sites, read_seeds, started
-from relocbench.commands.spark.field_options import (
+from relocbench.field_options import (
     Capacities,
     CloudDelay,
     Compute,
