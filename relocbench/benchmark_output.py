@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from relocbench.instances.errors import plural
+from relocbench.print_output import FOLDER, print_files
 from relocbench.terminal import command_line, print_json, print_table
 
 if TYPE_CHECKING:
@@ -15,7 +16,9 @@ if TYPE_CHECKING:
     from relocbench.runs.sweep import EarlyStop
 
 
-def print_benchmark(rows: "list[Row]", out: Path, as_json: bool, stopped: "Sequence[EarlyStop]" = ()) -> int:
+def print_benchmark(
+    rows: "list[Row]", out: Path, as_json: bool, stopped: "Sequence[EarlyStop]" = (), for_print: bool = False
+) -> int:
     """Print the results of a benchmark and write its report.
 
     Parameters
@@ -28,6 +31,8 @@ def print_benchmark(rows: "list[Row]", out: Path, as_json: bool, stopped: "Seque
         Whether to print JSON instead of a table.
     stopped
         The methods whose other runs were not made, because their first runs failed.
+    for_print
+        Whether to write tables and figures as files for a paper, too.
 
     Returns
     -------
@@ -39,7 +44,7 @@ def print_benchmark(rows: "list[Row]", out: Path, as_json: bool, stopped: "Seque
 
     wrong = wrong_answers(rows)
     notes = [f"{stop.method} was {stop}" for stop in stopped]
-    files = write_report(rows, out, wrong, "".join(f"{note}. " for note in notes))
+    files = write_report(rows, out, wrong, "".join(f"{note}. " for note in notes), for_print)
     summaries = summarise(rows, group_of)
     errors = [f"{row.selector} on {row.instance}: {row.error}" for row in rows if row.status == "error"]
     if as_json:
@@ -84,7 +89,7 @@ def print_benchmark(rows: "list[Row]", out: Path, as_json: bool, stopped: "Seque
 
 
 def write_report(
-    rows: "list[Row]", out: Path, wrong: "Sequence[Disagreement]", note: str = ""
+    rows: "list[Row]", out: Path, wrong: "Sequence[Disagreement]", note: str = "", for_print: bool = False
 ) -> dict[str, str | None]:
     """Write the report of a benchmark.
 
@@ -98,11 +103,14 @@ def write_report(
         The wrong answers among them.
     note
         A remark that readers need to interpret the times.
+    for_print
+        Whether to write tables and figures as files for a paper, too.
 
     Returns
     -------
     dict
-        The paths of the page (``report``) and of the Parquet file (``data``); None for a file that was not written.
+        The paths of the page (``report``), of the Parquet file (``data``) and, if wanted, of the folder for print
+        (``print``); None for a file that was not written.
     """
     from relocbench.reports.benchmark import report
 
@@ -111,7 +119,11 @@ def write_report(
     written = report.write_report(rows, out, command=command_line(), wrong=wrong, note=note)
     if written.missing is not None:
         print(f"relocbench: {written.missing}", file=sys.stderr)
-    return {"report": None if written.page is None else str(written.page), "data": str(written.data)}
+    files = {"report": None if written.page is None else str(written.page), "data": str(written.data)}
+    if for_print and written.page is not None:
+        print_files(written.page, wanted=True, as_json=True)
+        files["print"] = str(written.page.parent / FOLDER)
+    return files
 
 
 def print_report(files: "Mapping[str, str | None]") -> None:

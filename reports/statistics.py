@@ -1,4 +1,4 @@
-"""Statistics of samples: confidence intervals of a mean, paired comparisons, and a correction for multiple tests.
+"""Statistics of samples: confidence intervals, shifted means, paired comparisons, ranks, and Holm's correction.
 
 Instances that share random draws, such as the cells of one seed of the family ``paper``, are not independent: if one of
 them is easy for a method, the others tend to be easy too. Such instances form a *block*. The functions with an argument
@@ -7,12 +7,12 @@ them is easy for a method, the others tend to be easy too. Such instances form a
 
 import functools
 import math
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
-from scipy.special import ndtr, stdtr, stdtrit
+from scipy.special import chdtrc, ndtr, stdtr, stdtrit
 
 RESAMPLES = 4000
 # With fewer independent values than this there is neither an interval nor a test.
@@ -188,3 +188,105 @@ def holm(p_values: Sequence[float]) -> list[float]:
         largest = max(largest, min(1.0, (len(order) - rank) * float(p_values[index])))
         adjusted[index] = largest
     return adjusted
+
+
+def shifted_geometric_mean(values: Iterable[float], shift: float) -> float | None:
+    """Return the shifted geometric mean ``exp(mean(log(value + shift))) - shift``.
+
+    Parameters
+    ----------
+    values
+        Values above minus the shift.
+    shift
+        The shift: values much smaller than it hardly influence the mean.
+
+    Returns
+    -------
+    float or None
+        The mean; None if there are no values.
+    """
+    shifted = np.log(np.array(list(values)) + shift)
+    return None if not len(shifted) else float(np.exp(shifted.mean())) - shift
+
+
+@dataclass(frozen=True)
+class Ranks:
+    """The mean ranks of several methods on the same samples (Demšar, 2006); rank 1 is the best.
+
+    Attributes
+    ----------
+    mean
+        The mean rank of each method.
+    samples
+        The number of independent samples that the methods were ranked on.
+    p
+        The p-value of Friedman's test that all methods have the same rank.
+    critical_difference
+        Two mean ranks that differ by at least this much differ significantly, at 5 % over all pairs (Nemenyi's test).
+    """
+
+    mean: list[float]
+    samples: int
+    p: float
+    critical_difference: float
+
+    def cliques(self) -> list[list[int]]:
+        """Return the largest sets of methods whose mean ranks do not differ significantly.
+
+        Returns
+        -------
+        list of list of int
+            The methods of each set with at least two, from the best rank to the worst.
+        """
+        order = sorted(range(len(self.mean)), key=lambda method: self.mean[method])
+        found: list[list[int]] = []
+        for start, first in enumerate(order):
+            inside = [one for one in order[start:] if self.mean[one] - self.mean[first] < self.critical_difference]
+            if len(inside) > 1 and not (found and inside[-1] == found[-1][-1]):
+                found.append(inside)
+        return found
+
+
+def mean_ranks(values: Sequence[Sequence[float]], tie: float = 0.0) -> Ranks:
+    """Rank methods on every sample and compare their mean ranks.
+
+    Parameters
+    ----------
+    values
+        For each sample the values of all methods, at least two of each; smaller is better.
+    tie
+        Values within this distance of the next smaller one share its rank.
+
+    Returns
+    -------
+    Ranks
+        The mean ranks, where equal values share the mean of their ranks.
+
+    Raises
+    ------
+    ValueError
+        If there are fewer than two samples or methods.
+    """
+    from scipy.stats import rankdata, studentized_range  # this import takes as long as a small study
+
+    table = np.array(values, dtype=float)
+    if table.ndim != 2 or min(table.shape) < 2:
+        raise ValueError("expected at least two samples and two methods")
+    order = np.argsort(table, axis=1, kind="stable")
+    ascending = np.take_along_axis(table, order, axis=1)
+    levels = np.zeros(table.shape)
+    steps = np.concatenate([np.zeros((len(table), 1)), np.diff(ascending, axis=1) > tie], axis=1)
+    np.put_along_axis(levels, order, np.cumsum(steps, axis=1), axis=1)
+    ranks = rankdata(levels, axis=1)
+    samples, methods = ranks.shape
+    mean = ranks.mean(axis=0)
+    # Friedman's statistic, corrected for ties.
+    spread = float(((ranks - (methods + 1) / 2) ** 2).sum()) / (samples * (methods - 1))
+    statistic = samples * float(((mean - (methods + 1) / 2) ** 2).sum()) / spread if spread > 0 else 0.0
+    reach = float(studentized_range.ppf(0.95, methods, np.inf)) / math.sqrt(2)
+    return Ranks(
+        mean=mean.tolist(),
+        samples=samples,
+        p=float(chdtrc(methods - 1, statistic)),
+        critical_difference=reach * math.sqrt(methods * (methods + 1) / (6 * samples)),
+    )

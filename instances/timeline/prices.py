@@ -6,6 +6,8 @@ from dataclasses import dataclass, fields
 from relocbench.instances.errors import InputError, shown
 
 LARGEST_PRICE = 1e12
+# With a shorter publication period, the cost of a schedule could exceed the largest float.
+LEAST_PERIOD = 1e-12
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -25,7 +27,7 @@ class Prices:
     Raises
     ------
     InputError
-        If a price is below 0, or the period is not above 0.
+        If a price is below 0 or above 10¹², or the period is below 10⁻¹² or above 10¹².
 
     Examples
     --------
@@ -42,8 +44,8 @@ class Prices:
         for spec in fields(self):
             value = getattr(self, spec.name)
             number = isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
-            least_is_open = spec.name == "publication_period"
-            if not number or not 0 <= value <= LARGEST_PRICE or (least_is_open and value == 0):
-                wanted = f"a number {'above 0' if least_is_open else 'from 0'} to {LARGEST_PRICE:g}"
+            least = LEAST_PERIOD if spec.name == "publication_period" else 0.0
+            if not number or not least <= value <= LARGEST_PRICE:
+                wanted = f"a number from {least:g} to {LARGEST_PRICE:g}"
                 raise InputError(f"prices.{spec.name}", f"expected {wanted}, got {shown(value)}")
             object.__setattr__(self, spec.name, float(value))

@@ -10,6 +10,7 @@ import typer
 from relocbench.benchmark_output import print_benchmark, print_report, write_report
 from relocbench.commands.options import read_parameters, read_seeds
 from relocbench.instances.errors import plural
+from relocbench.print_output import Print
 from relocbench.runs.progress import progress
 from relocbench.terminal import print_json, resumable
 
@@ -65,6 +66,7 @@ def run(
         list[str] | None,
         typer.Option("--set", metavar="NAME=VALUE", help="Any other parameter; repeatable.", rich_help_panel=FAMILY),
     ] = None,
+    print_: Print = False,
     cross_check: Annotated[
         bool,
         typer.Option(
@@ -95,9 +97,9 @@ def run(
     limits = Limits(time_limit, round(memory_limit * GIB))
     found = _instances(instances or [], family, seeds, chosen, set_ or [])
     if cross_check:
-        _cross_check(found, selectors, out, limits, jobs, retry_errors, as_json)
+        _cross_check(found, selectors, out, limits, jobs, retry_errors, as_json, print_)
     else:
-        _bench(found, selectors, read_seeds("--seed", seed) or [0], out, limits, jobs, retry_errors, as_json)
+        _bench(found, selectors, read_seeds("--seed", seed) or [0], out, limits, jobs, retry_errors, as_json, print_)
 
 
 def _bench(
@@ -109,6 +111,7 @@ def _bench(
     jobs: int,
     retry_errors: bool,
     as_json: bool,
+    for_print: bool,
 ) -> None:
     from relocbench.instances.errors import InputError
     from relocbench.runs.run_store import Store
@@ -128,7 +131,7 @@ def _bench(
         rows += progress(running, len(tasks), "running methods")
     order = {task.run(limits): number for number, task in enumerate(tasks)}
     ordered = sorted(rows, key=lambda row: order[row.run])
-    if print_benchmark(ordered, out, as_json, early_stops(rows, tasks)):
+    if print_benchmark(ordered, out, as_json, early_stops(rows, tasks), for_print):
         raise typer.Exit(1)
 
 
@@ -140,6 +143,7 @@ def _cross_check(
     jobs: int,
     retry_errors: bool,
     as_json: bool,
+    for_print: bool,
 ) -> None:
     from relocbench.runs.cross_check import conclude, default_instances, exact_methods, run_all, wrong_answers
     from relocbench.runs.run_store import Store
@@ -162,7 +166,7 @@ def _cross_check(
     answer = replace(answer, disagreements=(*answer.disagreements, *further))
     wrong = [one for one in answer.disagreements if one.kind != "error"]
     note = "In a cross-check, one process runs all problems of a method, one after the other."
-    files = write_report(rows, store.folder, wrong, note)
+    files = write_report(rows, store.folder, wrong, note, for_print)
     if as_json:
         print_json(asdict(answer) | {"unavailable": absent} | files)
     else:

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
 RULE = "When a change counts"
 BASELINE = "Making a baseline"
+REPORTS = "Reports"
 
 
 def run(
@@ -34,9 +35,21 @@ def run(
         str | None, typer.Option(help="The method of the baseline to compare with. Default: the same method.")
     ] = None,
     instances: Annotated[
-        str | None, typer.Option(help="Instances of the library, such as 'paper-*'. Default: those of the baseline.")
+        str | None,
+        typer.Option(
+            help="Pattern of instances, such as 'paper-*'. Default: those of the baseline. With --update-baseline a "
+            "pattern of the library, or a folder with instance files of your own."
+        ),
     ] = None,
     directory: Annotated[Path | None, typer.Option(help="Folder of a library. Default: that of this package.")] = None,
+    criterion: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="What is compared besides the cost: time (processor time) or integral (primal integral); repeatable. "
+            "With --update-baseline, both are stored.",
+            rich_help_panel=RULE,
+        ),
+    ] = None,
     effect: Annotated[
         float,
         typer.Option(
@@ -47,6 +60,12 @@ def run(
     instance_effect: Annotated[
         float, typer.Option(help="Least increase of the cost on a single instance that fails.", rich_help_panel=RULE)
     ] = 0.5,
+    time_effect: Annotated[
+        float, typer.Option(help="Least mean increase of the time that fails.", rich_help_panel=RULE)
+    ] = 0.25,
+    integral_effect: Annotated[
+        float, typer.Option(help="Least mean increase of the primal integral that fails.", rich_help_panel=RULE)
+    ] = 0.25,
     alpha: Annotated[
         float,
         typer.Option(
@@ -82,9 +101,15 @@ def run(
     shrink_seconds: Annotated[
         float, typer.Option(help="Time in seconds to shrink each of them; 0 writes the whole instance.", min=0)
     ] = 30.0,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    markdown: Annotated[
+        Path | None, typer.Option(help="Write a summary in Markdown, for a pull request.", rich_help_panel=REPORTS)
+    ] = None,
+    junit: Annotated[
+        Path | None, typer.Option(help="Write a JUnit XML file, for a CI server.", rich_help_panel=REPORTS)
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.", rich_help_panel=REPORTS)] = False,
 ) -> None:
-    """Check that heuristics did not get worse, on the library of certified instances.
+    """Check that heuristics did not get worse, on the library of certified instances or on instances of your own.
 
     Costs are paired with those of the baseline by instance and seed. The exit code is 1 if the costs increased
     significantly and by a relevant amount, over all instances, a group or one instance, or if a run gave no valid
@@ -95,18 +120,26 @@ def run(
     Example: relocbench check --method 'path/to/mine.py:my_heuristic' --update-baseline
     """
     from relocbench.instances.errors import InputError
+    from relocbench.instances.files.atomic_write import written_whole
+    from relocbench.instances.files.file_lock import locked
     from relocbench.instances.library.library import FOLDER
     from relocbench.reports.gate.baseline_update import update
     from relocbench.reports.gate.check import check
     from relocbench.reports.gate.comparison import Rule
+    from relocbench.reports.gate.junit_file import junit_of
+    from relocbench.reports.gate.markdown_summary import markdown_of
     from relocbench.runs.isolation.supervisor import GIB
 
     memory = round(memory_limit * GIB)
     if not update_baseline and (seed is not None or time_limit is not None):
         name = "--seed" if seed is not None else "--time-limit"
         raise InputError(name, "needs --update-baseline: a check uses the seeds and the time limit of its baseline")
-    if update_baseline and against is not None:
-        raise InputError("--against", "cannot be combined with --update-baseline")
+    for name, given in (("--against", against), ("--markdown", markdown), ("--junit", junit)):
+        if update_baseline and given is not None:
+            raise InputError(name, "cannot be combined with --update-baseline")
+    for wanted in filter(None, (markdown, junit)):
+        with locked(wanted):  # a folder that cannot be written is noticed before the runs, which take long
+            pass
     try:
         if update_baseline:
             changed = update(
@@ -116,6 +149,7 @@ def run(
                 seeds=read_seeds("--seed", seed) if seed is not None else None,
                 time_limit=time_limit,
                 library=directory or FOLDER,
+                criteria=criterion or (),
                 memory_limit=memory,
                 jobs=jobs,
             )
@@ -126,7 +160,8 @@ def run(
                 against=against,
                 instances=instances or "*",
                 library=directory or FOLDER,
-                rule=Rule(alpha, effect, instance_effect),
+                rule=Rule(alpha, effect, instance_effect, time_effect=time_effect, integral_effect=integral_effect),
+                criteria=criterion or (),
                 memory_limit=memory,
                 jobs=jobs,
                 out=out,
@@ -140,6 +175,10 @@ def run(
         if not changed.written:
             raise typer.Exit(1)
         return
+    for path, content in ((markdown, markdown_of), (junit, junit_of)):
+        if path is not None:
+            with written_whole(path) as temporary:
+                temporary.write_text(content(verdict), encoding="utf-8")
     if as_json:
         print_json(verdict.to_json())
     else:

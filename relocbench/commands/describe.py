@@ -20,12 +20,14 @@ def run(
     """Print the sizes of an instance, its hash, and its load and regime: how its capacities compare with its demand.
 
     The storage load and the compute load are what homes at the nearest servers need, divided by the capacities of all
-    servers together. The storage load "once" is for every topic on one server only; no assignment needs less.
+    servers together. The storage load "once" is for every topic on one server only; no assignment needs less. The
+    features are the numbers by which a study explains where a method loses.
 
     Example: relocbench describe inst.json
     """
     from relocbench.instances.errors import InputError
     from relocbench.instances.evaluation import evaluate
+    from relocbench.instances.features import features_of
     from relocbench.instances.files.solution_file import StoredSolution, write_solution
     from relocbench.instances.generators.regimes import classify
     from relocbench.instances.instance_source import read_instance
@@ -62,10 +64,13 @@ def run(
         "cloud_is_far": read.cloud_is_far,
         "regime": regime.kind,
         "regime_reason": regime.reason,
+        "features": features_of(read),
     }
     if as_json:
         print_json(found)
         return
+    features = found.pop("features")
+    found |= {f"feature {name}": f"{value:.6g}" for name, value in features.items()}
     width = max(map(len, found))
     for name, value in found.items():
         if isinstance(value, list):

@@ -184,6 +184,28 @@ def _check(
         raise typer.Exit(1)
 
 
+@app.command("page")
+def _page(
+    out: Annotated[Path, typer.Option(help="The page to write.")] = Path("library.html"),
+    files: Annotated[
+        str | None,
+        typer.Option(help="Where the links to the files lead, such as https://… Default: the folder of the library."),
+    ] = None,
+    directory: Directory = None,
+) -> None:
+    """Write a page with every entry, its bounds and their origin, how to improve an entry, and how to cite the library.
+
+    Example: relocbench library page --out library.html
+    """
+    from relocbench.reports.pages.requirements import require
+
+    require()
+    from relocbench.reports.library.page import write_page
+    from relocbench.terminal import command_line
+
+    print(f"page: {write_page(_open(directory), out, command_line(), files)}")
+
+
 def _open(directory: Path | None) -> "Library":
     from relocbench.instances.library.library import FOLDER, Library
 

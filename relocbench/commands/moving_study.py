@@ -7,11 +7,22 @@ from typing import Annotated
 import typer
 
 from relocbench.commands.options import Master, Set, read_parameters, read_seeds, started
-from relocbench.instances.errors import plural
+from relocbench.instances.errors import InputError, plural
+from relocbench.print_output import Print, print_files
 from relocbench.terminal import command_line, print_json, print_table, resumable
+
+# The options that describe generated timelines, by the name of their parameter.
+OF_GENERATED = {
+    "speeds": "--speeds",
+    "prices": "--prices",
+    "seeds": "--seeds",
+    "epochs": "--epochs",
+    "set_": "--set",
+}
 
 
 def run(
+    context: typer.Context,
     timelines: Annotated[
         list[Path] | None, typer.Argument(help="Timeline files. Default: timelines are generated.")
     ] = None,
@@ -62,6 +73,7 @@ def run(
     set_: Set = None,
     spark: Annotated[bool, typer.Option("--spark", help="Run on Spark, not with --jobs.")] = False,
     master: Master = None,
+    print_: Print = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Study how often homes must be computed again: periods, policies and methods, with a page that answers.
@@ -77,12 +89,14 @@ def run(
     requirements.require()
     from relocbench.reports.moving.findings import answers
     from relocbench.reports.moving.page import write_page
-    from relocbench.reports.moving.plan import Plan, numbers
+    from relocbench.reports.moving.plan import Plan, numbers, whole_numbers
     from relocbench.reports.moving.study import run_study
     from relocbench.reports.moving.summary import Summary
     from relocbench.reports.pages.markup import plain
     from relocbench.runs.selectors import split_at_commas
 
+    if timelines:
+        _refuse_generator_options(context)
     default = Plan()
     parameters = read_parameters({"n_epochs": epochs}, set_ or [])
     plan = Plan(
@@ -91,11 +105,11 @@ def run(
         seeds=tuple(read_seeds("--seeds", seeds) or ()),
         parameters=parameters,
         files=tuple(timelines or ()),
-        periods=tuple(int(k) for k in numbers("--periods", periods)) if periods.strip() else (),
+        periods=whole_numbers("--periods", periods),
         policies=default.policies if policy is None else tuple(one for one in policy if one.strip()),
         methods=default.methods if method is None else tuple(part for text in method for part in split_at_commas(text)),
         clusters=tuple(filter(None, (part.strip() for part in clusters.split(",")))),
-        sizes=tuple(int(size) for size in numbers("--sizes", sizes)) if sizes.strip() else (),
+        sizes=whole_numbers("--sizes", sizes),
         time_limit=time_limit,
         bound_time=bound_time,
     )
@@ -104,6 +118,7 @@ def run(
     data = found.write(out)
     summary = Summary(found)
     page = write_page(found, summary, command_line(), out / "moving.html")
+    print_files(page, print_, as_json)
     words = answers(summary)
     if as_json:
         print_json(
@@ -132,3 +147,12 @@ def run(
     for answer in words:
         print(f"{answer.question}\n  {plain(answer.text)}")
     print(f"page: {page}\ndata: {', '.join(map(str, data))}")
+
+
+def _refuse_generator_options(context: typer.Context) -> None:
+    """Refuse options that would have no effect, because the timelines are files."""
+    for parameter, option in OF_GENERATED.items():
+        source = context.get_parameter_source(parameter)
+        if source is not None and source.name == "COMMANDLINE":
+            problem = "has no effect on timeline files, expected it without files only"
+            raise InputError(option, f"{problem}; set it when the file is made, with `relocbench moving generate`")

@@ -9,6 +9,7 @@ import typer
 
 from relocbench.commands.options import Master, People, Sites, Social, read_parameters, started
 from relocbench.instances.errors import plural
+from relocbench.print_output import Print, print_files
 
 
 def run(
@@ -34,6 +35,7 @@ def run(
     ] = False,
     spark: Annotated[bool, typer.Option("--spark", help="Run the readings on Spark, not with --jobs.")] = False,
     master: Master = None,
+    print_: Print = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Repeat the paper's evaluation: every figure, with certified bounds, and where every claim holds.
@@ -72,6 +74,7 @@ def run(
     for option, file in (("--social", social), ("--sites", sites), ("--people", people)):
         words += [] if file is None else [option, file.name]
     agreement = write_page(found, setup, shlex.join(words), page)
+    print_files(page, print_, as_json)
     verdicts = default_verdicts(agreement)
     if as_json:
         claims = [

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from relocbench.print_output import Print, print_files
+
 if TYPE_CHECKING:
     from relocbench.reports.study.study import Study
 
@@ -84,6 +86,7 @@ def run(
     master: Annotated[
         str | None, typer.Option(help="local[*], local[2] or spark://host:port.", rich_help_panel=SPARK)
     ] = None,
+    print_: Print = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Measure how far methods are above the optimum, and write a page with tables and plots.
@@ -137,6 +140,7 @@ def run(
     if is_index(out.resolve().parent / FILE):
         write_index(out.resolve().parent, f"relocbench index {shlex.quote(str(out.parent))}")
     _print_study(done, as_json)
+    print_files(done.page, print_, as_json)
     if done.wrong or done.problems:
         raise typer.Exit(1)
 

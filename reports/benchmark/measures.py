@@ -9,32 +9,13 @@ import numpy as np
 from relocbench.reports.benchmark.assessment import AssessedRun, Problem
 from relocbench.runs.run_store import Row
 
-# The shift of the geometric mean, in seconds.
+# The shift of geometric means of times, in seconds.
 SHIFT = 10.0
 # Shorter times, in seconds, count as this: their differences are noise of the machine.
 SHORTEST = 0.01
 
 # The ascending x values and the y values of a curve.
 Curve = tuple[list[float], list[float]]
-
-
-def shifted_geometric_mean(values: Iterable[float], shift: float = SHIFT) -> float | None:
-    """Return the shifted geometric mean ``exp(mean(log(value + shift))) - shift``.
-
-    Parameters
-    ----------
-    values
-        Non-negative values.
-    shift
-        The shift.
-
-    Returns
-    -------
-    float or None
-        The mean; None if there are no values.
-    """
-    shifted = np.log(np.array(list(values)) + shift)
-    return None if not len(shifted) else max(0.0, float(np.exp(shifted.mean())) - shift)
 
 
 def solved_by_all(runs: Sequence[AssessedRun], methods: Sequence[str]) -> set[Problem]:

@@ -9,11 +9,12 @@ from relocbench.reports.benchmark.measures import (
     median,
     primal_dual_integral,
     primal_integral,
-    shifted_geometric_mean,
 )
 from relocbench.reports.benchmark.plots import OUTCOME_NAMES
 from relocbench.reports.benchmark.results import Results, counted
+from relocbench.reports.pages.method_style import VIRTUAL_BEST
 from relocbench.reports.pages.tables import Cell, Column, Table, Value
+from relocbench.reports.statistics import shifted_geometric_mean
 from relocbench.runs.isolation.supervisor import GIB
 
 # The page lists at most this many runs; the Parquet file has all.
@@ -66,6 +67,8 @@ def summary(results: Results) -> Table:
             ]
         quality = [mean(map(primal_integral, own)), mean(run.excess for run in own), _gap(own)]
         rows.append([Cell.of_method(method), *proofs, *quality, max(run.row.peak_memory for run in own) / 2**20])
+    if len(results.methods) > 1:
+        rows.append(_virtual_best(results))
     return Table(
         columns,
         rows,
@@ -74,8 +77,30 @@ def summary(results: Results) -> Table:
         f"{results.time_limit:g} s. `SGM all`: the same over the {counted(len(results.common), 'problem')} that all "
         "proving methods have proved. `PD int.` and `P int.`: mean primal–dual and primal integral in seconds; smaller "
         "is better. `excess`: mean excess over the best known objective. `gap`: mean gap to the method's own bound, "
-        "over the runs without a proof. `MiB`: the largest memory use of a run.",
+        "over the runs without a proof. `MiB`: the largest memory use of a run. The **virtual best** has on every "
+        "problem the least value of any method.",
     )
+
+
+def _virtual_best(results: Results) -> list[Value]:
+    """Return the row of the best method of each problem, measure by measure."""
+    runs = [results.on(problem) for problem in results.problems]
+    proofs: list[Value] = [None] * 4
+    if results.provers:
+        proving = [[run for run in own if run.row.selector in results.provers] for own in runs]
+        common = [own for own in proving if own and own[0].problem in results.common]
+        proofs = [
+            sum(any(run.proved for run in own) for own in proving),
+            *(
+                shifted_geometric_mean((min(run.seconds_or_limit for run in own) for own in some if own), SHIFT)
+                for some in (proving, common)
+            ),
+            mean(min(map(primal_dual_integral, own)) for own in proving if own),
+        ]
+    integrals = [[value for run in own if (value := primal_integral(run)) is not None] for own in runs]
+    excess = [[run.excess for run in own if run.excess is not None] for own in runs]
+    quality = [mean(min(values) for values in measure if values) for measure in (integrals, excess)]
+    return [Cell.of_method(VIRTUAL_BEST), *proofs, *quality, None, None]
 
 
 def groups(results: Results) -> Table:
@@ -204,7 +229,7 @@ def worst_first(runs: Sequence[AssessedRun]) -> list[AssessedRun]:
 
 
 def _time(runs: Sequence[AssessedRun]) -> float | None:
-    return shifted_geometric_mean(run.seconds_or_limit for run in runs)
+    return shifted_geometric_mean((run.seconds_or_limit for run in runs), SHIFT)
 
 
 def _gap(runs: Sequence[AssessedRun]) -> float | None:

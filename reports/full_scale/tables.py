@@ -16,6 +16,7 @@ from relocbench.instances.evaluation import use
 from relocbench.instances.files.atomic_write import written_whole
 from relocbench.instances.gap import excess, gap
 from relocbench.instances.kernels.ragged import FloatArray, IntArray
+from relocbench.runs.solve import exceeds
 from relocbench.spark.checkpoints import INPUTS_KEY, RECORD_FILE, read_record
 from relocbench.spark.pipeline import CHOSEN_KEY, CLIENTS_KEY, FACTORS, FACTORS_KEY
 from relocbench.spark.placement import Field, read_field
@@ -187,7 +188,7 @@ def read_study(folder: Path) -> Study:
     Raises
     ------
     InputError
-        If the folder has no result, or a record cannot be read.
+        If the folder has no result, a record cannot be read, or a bound exceeds a cost.
     """
     field, field_record = read_field(folder / "field"), read_record(folder / "field")
     records = {path.name: read_record(path) for path in result_folders(folder)}
@@ -195,6 +196,9 @@ def read_study(folder: Path) -> Study:
         raise InputError(str(folder), "expected results of a study, found none")
     bounds = [record[BOUND_KEY] for record in records.values() if BOUND_KEY in record]
     bound, best = max(bounds, default=None), min(record["objective"] for record in records.values())
+    if bound is not None and exceeds(bound, best):
+        problem = f"has a bound of {bound:.15g} above a cost of {best:.15g}: one of them is wrong"
+        raise InputError(str(folder), problem)
     results = [_result(name, record, field, bound, best) for name, record in records.items()]
     steps = {"field": field_record.get(STAGES_KEY, {})}
     for path in sorted((folder / FACTORS).glob(f"*/{RECORD_FILE}")):

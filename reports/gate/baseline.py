@@ -1,9 +1,10 @@
-"""The baseline: a committed file with the costs of methods by instance and seed."""
+"""The baseline: a committed file with the costs of methods by instance and seed, and with their times if wanted."""
 
 import gzip
 import json
+import os
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -11,13 +12,41 @@ from relocbench.instances.errors import InputError
 from relocbench.instances.files.atomic_write import written_whole
 from relocbench.instances.files.json_fields import Fields, read_object
 
-FORMAT = "relocbench-baseline/1"
+FORMAT = "relocbench-baseline/2"
+# The format before has entries of the library and costs alone. It is read, too.
+FORMATS = ("relocbench-baseline/1", FORMAT)
+CONDITIONS = ("method", "seeds", "time_limit", "folder", "pattern", "library", "made", "reference_seconds")
+TIMES_FIELDS = ("seconds", "integrals", "horizon", "reference")
+LINE_FIELDS = ("name", "file", "instance", "costs", "bound", "optimal", *TIMES_FIELDS, "home")
 # The largest size of a file in bytes. Ten methods on the library have less than 1 MiB.
 LARGEST = 256 << 20
 # The baseline of the methods of this project.
 SHIPPED = Path(__file__).parent / "baseline.json"
 # The default file for other methods, in the current folder.
 USUAL = Path("relocbench-baseline.json")
+
+
+@dataclass(frozen=True)
+class Times:
+    """The processor times of a method on one instance.
+
+    Attributes
+    ----------
+    seconds
+        Processor seconds, one for each seed of the record.
+    integrals
+        Primal integrals up to the horizon, one for each seed (:mod:`reports.gate.primal_integral`); empty if the
+        method reports no progress.
+    horizon
+        Where the integrals end, in processor seconds.
+    reference
+        The cost that the gap of the incumbent is measured to.
+    """
+
+    seconds: tuple[float, ...]
+    integrals: tuple[float, ...]
+    horizon: float
+    reference: float
 
 
 @dataclass(frozen=True)
@@ -32,11 +61,21 @@ class Line:
         ``ΣD``, one for each seed of the record.
     home
         The homes of the first seed. A smallest instance that shows a regression is compared with them.
+    file
+        The file in the folder of the record; empty for an entry of the library.
+    bound, optimal
+        For an instance of a folder: a lower bound on ``ΣD`` if one is known, and whether it is the optimum.
+    times
+        The times; None if they were not wanted.
     """
 
     instance: str
     costs: tuple[float, ...]
     home: tuple[int, ...]
+    file: str = ""
+    bound: float | None = None
+    optimal: bool = False
+    times: Times | None = None
 
 
 @dataclass(frozen=True)
@@ -52,13 +91,18 @@ class Record:
     time_limit
         The time limit of each run in seconds.
     pattern
-        The pattern of the names of the instances in the library.
+        The pattern of the names of the instances in the library or the folder.
     library
-        The version of the library.
+        The version of the library; 0 for a folder.
     made
         The versions of the packages that made the costs.
     lines
         The costs by the name of the instance.
+    folder
+        The folder of the instances, relative to the file of the baseline; empty for the library.
+    reference_seconds
+        The processor time of each computation of :mod:`reports.gate.machine_speed` during the runs; empty if no times
+        were wanted.
     """
 
     method: str
@@ -68,6 +112,46 @@ class Record:
     library: int
     made: Mapping[str, str]
     lines: Mapping[str, Line]
+    folder: str = ""
+    reference_seconds: Mapping[str, float] = field(default_factory=dict)
+
+    @property
+    def is_timed(self) -> bool:
+        """Whether the record has times."""
+        return bool(self.reference_seconds)
+
+    def folder_beside(self, path: Path) -> Path:
+        """Return the folder of the instances.
+
+        Parameters
+        ----------
+        path
+            The file of the baseline.
+
+        Returns
+        -------
+        Path
+            The folder.
+        """
+        return path.parent / self.folder
+
+
+def relative_folder(folder: Path, path: Path) -> str:
+    """Return how a baseline names a folder of instances, so that both can be moved together.
+
+    Parameters
+    ----------
+    folder
+        The folder.
+    path
+        The file of the baseline.
+
+    Returns
+    -------
+    str
+        The relative path with slashes.
+    """
+    return Path(os.path.relpath(folder.resolve(), path.parent.resolve())).as_posix()
 
 
 @dataclass(frozen=True)
@@ -128,7 +212,7 @@ def read_baseline(path: Path) -> Baseline:
         If the file cannot be read or a field is wrong.
     """
     try:
-        whole = read_object(path, FORMAT, ("format", "methods"), LARGEST)
+        whole = read_object(path, FORMATS, ("format", "methods"), LARGEST)
         records = [_read_record(value, f"methods[{i}]") for i, value in enumerate(whole.entries("methods"))]
         found = {record.method: record for record in records}
         if len(found) < len(records):
@@ -155,42 +239,49 @@ def write_baseline(baseline: Baseline, path: Path) -> None:
 
 
 def _record_text(record: Record) -> str:
-    head = {
-        "method": record.method,
-        "seeds": record.seeds,
-        "time_limit": record.time_limit,
-        "pattern": record.pattern,
-        "library": record.library,
-        "made": dict(record.made),
-    }
+    head: dict[str, Any] = {"method": record.method, "seeds": record.seeds, "time_limit": record.time_limit}
+    head |= {"folder": record.folder} if record.folder else {}
+    head["pattern"] = record.pattern
+    head |= {} if record.folder else {"library": record.library}
+    head["made"] = dict(record.made)
+    if record.is_timed:
+        head["reference_seconds"] = dict(record.reference_seconds)
     lines = ",\n   ".join(_line_text(name, line) for name, line in record.lines.items())
     return f' {json.dumps(head, ensure_ascii=False)[:-1]}, "instances": [\n   {lines}]}}'
 
 
 def _line_text(name: str, line: Line) -> str:
-    fields: dict[str, Any] = {"name": name, "instance": line.instance, "costs": line.costs}
+    fields: dict[str, Any] = {"name": name}
+    fields |= {"file": line.file} if line.file else {}
+    fields |= {"instance": line.instance, "costs": line.costs}
+    if line.bound is not None:
+        fields |= {"bound": line.bound, "optimal": line.optimal}
+    if line.times is not None:
+        fields["seconds"] = line.times.seconds
+        fields |= {"integrals": line.times.integrals} if line.times.integrals else {}
+        fields |= {"horizon": line.times.horizon, "reference": line.times.reference}
     home = json.dumps(line.home, separators=(",", ":"))
     return f'{json.dumps(fields, ensure_ascii=False)[:-1]}, "home": {home}}}'
 
 
 def _read_record(value: object, label: str) -> Record:
-    row = Fields(value, label, ("method", "seeds", "time_limit", "pattern", "library", "made", "instances"))
+    row = Fields(value, label, (*CONDITIONS, "instances"))
     seeds = tuple(row.integers("seeds").tolist())
     if not seeds or len(set(seeds)) < len(seeds):
         raise InputError(row.label("seeds"), "expected at least one seed, each once")
-    made = row.value("made")
-    versions = Fields(made, row.label("made"), made if isinstance(made, dict) else ())
+    made = _object(row, "made")
+    folder = row.text("folder") if "folder" in row else ""
+    speeds = _object(row, "reference_seconds") if "reference_seconds" in row else None
+    reference_seconds = {} if speeds is None else {name: speeds.number(name) for name in row.value("reference_seconds")}
+    if any(seconds <= 0 for seconds in reference_seconds.values()):
+        raise InputError(row.label("reference_seconds"), "expected times above 0")
     lines: dict[str, Line] = {}
     for i, entry in enumerate(row.entries("instances")):
-        line = Fields(entry, f"{row.label('instances')}[{i}]", ("name", "instance", "costs", "home"))
-        name, costs = line.text("name"), tuple(line.numbers("costs").tolist())
-        if len(costs) != len(seeds):
-            raise InputError(line.label("costs"), f"expected {len(seeds)} costs, one for each seed, got {len(costs)}")
-        if min(costs) < 0:
-            raise InputError(line.label("costs"), f"expected no cost below 0, got {min(costs)!r}")
+        fields = Fields(entry, f"{row.label('instances')}[{i}]", LINE_FIELDS)
+        name = fields.text("name")
         if name in lines:
-            raise InputError(line.label("name"), f"{name} is given twice")
-        lines[name] = Line(line.text("instance"), costs, tuple(line.integers("home").tolist()))
+            raise InputError(fields.label("name"), f"{name} is given twice")
+        lines[name] = _read_line(fields, len(seeds), in_folder=bool(folder), timed=bool(reference_seconds))
     if not lines:
         raise InputError(row.label("instances"), "expected at least one")
     return Record(
@@ -198,7 +289,45 @@ def _read_record(value: object, label: str) -> Record:
         seeds=seeds,
         time_limit=row.number("time_limit"),
         pattern=row.text("pattern"),
-        library=row.integer("library"),
-        made={name: versions.text(name) for name in made},
+        library=0 if folder else row.integer("library"),
+        made={name: made.text(name) for name in row.value("made")},
         lines=lines,
+        folder=folder,
+        reference_seconds=reference_seconds,
     )
+
+
+def _object(row: Fields, name: str) -> Fields:
+    """Return a field that is an object with any names."""
+    value = row.value(name)
+    return Fields(value, row.label(name), value if isinstance(value, dict) else ())
+
+
+def _read_line(fields: Fields, count: int, *, in_folder: bool, timed: bool) -> Line:
+    times = None
+    if timed:
+        seconds = _amounts(fields, "seconds", count, "time")
+        integrals = _amounts(fields, "integrals", count, "integral") if "integrals" in fields else ()
+        times = Times(seconds, integrals, fields.number("horizon"), fields.number("reference"))
+    optimal = fields.value("optimal") if "optimal" in fields else False
+    if not isinstance(optimal, bool):
+        raise InputError(fields.label("optimal"), "expected true or false")
+    return Line(
+        instance=fields.text("instance"),
+        costs=_amounts(fields, "costs", count, "cost"),
+        home=tuple(fields.integers("home").tolist()),
+        file=fields.text("file") if in_folder else "",
+        bound=fields.number("bound") if "bound" in fields else None,
+        optimal=optimal,
+        times=times,
+    )
+
+
+def _amounts(fields: Fields, name: str, count: int, what: str) -> tuple[float, ...]:
+    """Return numbers of at least 0, one for each seed."""
+    found = tuple(fields.numbers(name).tolist())
+    if len(found) != count:
+        raise InputError(fields.label(name), f"expected {count} {what}s, one for each seed, got {len(found)}")
+    if min(found) < 0:
+        raise InputError(fields.label(name), f"expected no {what} below 0, got {min(found)!r}")
+    return found

@@ -1,21 +1,34 @@
 """Create or update a baseline, and report the changes."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from relocbench.instances.errors import InputError
 from relocbench.instances.files.file_lock import locked
-from relocbench.instances.instance import Instance
 from relocbench.instances.library.library import FOLDER, Library
-from relocbench.reports.gate.baseline import USUAL, Baseline, Line, Record, read_baseline, write_baseline
+from relocbench.reports.gate.baseline import (
+    USUAL,
+    Baseline,
+    Line,
+    Record,
+    Times,
+    read_baseline,
+    relative_folder,
+    write_baseline,
+)
 from relocbench.reports.gate.check import changes_of, paired
 from relocbench.reports.gate.comparison import Finding, compare
+from relocbench.reports.gate.judged_instances import JudgedInstance, folder_instances, library_instances
+from relocbench.reports.gate.machine_speed import SpeedMeter
 from relocbench.reports.gate.measurement import FailedRun, Job, MethodRuns, measure
+from relocbench.reports.gate.primal_integral import reports_progress
+from relocbench.reports.gate.timing import checked_criteria, times_of
 from relocbench.reports.gate.verdict import Change
 from relocbench.runs.isolation.import_guard import refuse_during_import
 from relocbench.runs.isolation.supervisor import MEMORY_LIMIT
 from relocbench.runs.methods import Selector
+from relocbench.runs.run_store import Row
 from relocbench.runs.selectors import MethodLike, as_selector, as_selectors
 from relocbench.runs.sweep import EarlyStop
 
@@ -86,10 +99,11 @@ def update(
     seeds: Sequence[int] | None = None,
     time_limit: float | None = None,
     library: str | Path = FOLDER,
+    criteria: Iterable[str] = (),
     memory_limit: int = MEMORY_LIMIT,
     jobs: int = 1,
 ) -> Update:
-    """Run methods and write their costs to a baseline.
+    """Run methods and write their costs, and their times if wanted, to a baseline.
 
     Parameters
     ----------
@@ -98,8 +112,12 @@ def update(
     baseline
         The file; ``relocbench-baseline.json`` by default. It is created if it does not exist.
     instances, seeds, time_limit
-        A pattern, the seeds of the methods and the time limit in seconds; by default those of the earlier record, and
-        for a new method all instances, seeds 0 to 4 and 60 s.
+        A pattern of entries of the library or a folder of instance files, the seeds of the methods and the time limit
+        in seconds; by default those of the earlier record, and for a new method the whole library, seeds 0 to 4 and
+        60 s.
+    criteria
+        With ``time`` or ``integral``, the times and primal integrals are stored, too. A method that has times in the
+        earlier record gets new ones in any case.
     library, memory_limit, jobs
         As in :func:`reports.gate.check.check`.
 
@@ -122,22 +140,32 @@ def update(
     if not selectors:
         raise InputError(str(path), "expected a baseline with methods in it, or --method")
     opened = Library(library)
+    timed = checked_criteria([criteria] if isinstance(criteria, str) else list(criteria))
+    place = None if instances is None else _place(instances, opened, path)
     conditions = [
-        _conditions(selector, old.records.get(str(selector)), opened, instances, seeds, time_limit)
+        _conditions(selector, old.records.get(str(selector)), opened, place, seeds, time_limit)
         for selector in selectors
     ]
-    loaded: dict[str, Instance] = {}
+    loaded: dict[tuple[str, str], dict[str, JudgedInstance]] = {}
     for record in conditions:
-        for name in _names(opened, record.pattern):
-            loaded.setdefault(name, opened.read(name))
+        if (record.folder, record.pattern) not in loaded:
+            loaded[record.folder, record.pattern] = _instances(record, opened, path)
+    judged = [loaded[record.folder, record.pattern] for record in conditions]
     work = [
-        Job(selector, {name: loaded[name] for name in opened.names(record.pattern)}, record.seeds, record.time_limit)
-        for selector, record in zip(selectors, conditions, strict=True)
+        Job(selector, found, record.seeds, record.time_limit)
+        for selector, record, found in zip(selectors, conditions, judged, strict=True)
     ]
-    measured = measure(work, opened, memory_limit=memory_limit, processes=jobs)
+    wanted = [bool(timed) or _is_timed(old, record.method) for record in conditions]
+    meter = SpeedMeter() if any(wanted) else None
+    measured = measure(work, memory_limit=memory_limit, processes=jobs, meter=meter)
+    if meter is not None:
+        conditions = [
+            replace(record, reference_seconds=meter.seconds) if wants else record
+            for record, wants in zip(conditions, wanted, strict=True)
+        ]
     renewed = [
-        _renewed_record(record, found, old.records.get(record.method), opened)
-        for record, found in zip(conditions, measured, strict=True)
+        _renewed_record(record, runs, old.records.get(record.method), found)
+        for record, runs, found in zip(conditions, measured, judged, strict=True)
     ]
     if any(found.failed for found in renewed):
         return Update(path, tuple(renewed), False)
@@ -161,31 +189,50 @@ def _conditions(
     selector: Selector,
     before: Record | None,
     library: Library,
-    pattern: str | None,
+    place: tuple[str, str] | None,
     seeds: Sequence[int] | None,
     time_limit: float | None,
 ) -> Record:
     """Return a record without costs; conditions that are not given are those of the earlier record."""
     usual = before or Record("", SEEDS, TIME_LIMIT, "*", 0, {}, {})
+    folder, pattern = place or (usual.folder, usual.pattern)
     return Record(
         method=str(selector),
         seeds=tuple(seeds or usual.seeds),
         time_limit=usual.time_limit if time_limit is None else time_limit,
-        pattern=pattern or usual.pattern,
-        library=library.version,
+        pattern=pattern,
+        library=0 if folder else library.version,
         made={},
         lines={},
+        folder=folder,
     )
 
 
-def _names(library: Library, pattern: str) -> list[str]:
-    if not (names := library.names(pattern)):
-        raise InputError("instances", f"expected a pattern of names in the library, got {pattern!r}")
-    return names
+def _place(instances: str, library: Library, path: Path) -> tuple[str, str]:
+    """Return the folder relative to the baseline, which is empty for the library, and the pattern that a text means."""
+    if library.names(instances):
+        return "", instances
+    if Path(instances).is_dir():
+        return relative_folder(Path(instances), path), "*"
+    raise InputError("instances", f"expected a pattern of names in the library, or a folder, got {instances!r}")
 
 
-def _renewed_record(conditions: Record, measured: MethodRuns, before: Record | None, library: Library) -> RenewedRecord:
-    record = _record(conditions, measured)
+def _is_timed(old: Baseline, method: str) -> bool:
+    return method in old.records and old.records[method].is_timed
+
+
+def _instances(record: Record, library: Library, path: Path) -> dict[str, JudgedInstance]:
+    if record.folder:
+        return folder_instances(record.folder_beside(path))
+    if not (names := library.names(record.pattern)):
+        raise InputError("instances", f"expected a pattern of names in the library, got {record.pattern!r}")
+    return library_instances(library, names)
+
+
+def _renewed_record(
+    conditions: Record, measured: MethodRuns, before: Record | None, judged: Mapping[str, JudgedInstance]
+) -> RenewedRecord:
+    record = _record(conditions, measured, judged)
     old = before.lines if before else {}
     # Instances are the same only if their content is, not just their name.
     same = {name for name, line in record.lines.items() if name in old and old[name].instance == line.instance}
@@ -197,19 +244,32 @@ def _renewed_record(conditions: Record, measured: MethodRuns, before: Record | N
         added=tuple(name for name in measured.rows if name not in same),
         gone=tuple(name for name in old if name not in same),
         findings=tuple(findings),
-        changes=tuple(changes_of(record.method, findings, pairs, library)),
+        changes=tuple(changes_of(record.method, findings, pairs, judged)),
         failed=measured.failed,
         stopped=measured.stopped,
     )
 
 
-def _record(conditions: Record, measured: MethodRuns) -> Record:
+def _record(conditions: Record, measured: MethodRuns, judged: Mapping[str, JudgedInstance]) -> Record:
     rows = [row for part in measured.rows.values() for row in part]
-    lines = {
-        name: Line(
-            part[0].hash, tuple(row.objective for row in part if row.objective is not None), tuple(part[0].home or ())
-        )
-        for name, part in measured.complete.items()
-    }
+    lines = {}
+    for name, part in measured.complete.items():
+        times = None
+        if conditions.is_timed:
+            times = times_of(part, judged[name], with_integrals=any(map(reports_progress, rows)))
+        lines[name] = _line(part, judged[name], times)
     made = {name: rows[0].versions[name] for name in VERSIONS if name in rows[0].versions}
     return replace(conditions, made=made, lines=lines)
+
+
+def _line(rows: Sequence[Row], judged: JudgedInstance, times: Times | None) -> Line:
+    return Line(
+        instance=rows[0].hash,
+        costs=tuple(row.objective for row in rows if row.objective is not None),
+        home=tuple(rows[0].home or ()),
+        file=judged.file,
+        # The library has its bounds itself, and improves them.
+        bound=judged.bound if judged.file else None,
+        optimal=judged.optimal and bool(judged.file),
+        times=times,
+    )

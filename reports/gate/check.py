@@ -1,22 +1,24 @@
-"""Check methods against the baseline: run them, compare the costs, and shrink the instances that show a failure."""
+"""Check methods against the baseline: run them, compare them, and shrink the instances that show a failure."""
 
 import fnmatch
 import math
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from relocbench.instances.errors import InputError
 from relocbench.instances.files.file_name import safe_file_name
 from relocbench.instances.files.solution_file import StoredSolution, write_solution
-from relocbench.instances.instance import Instance
-from relocbench.instances.instance_source import write_instance
+from relocbench.instances.instance_source import read_instance, write_instance
 from relocbench.instances.library.library import FOLDER, Library
 from relocbench.reports.gate.baseline import SHIPPED, USUAL, Record, read_baseline
 from relocbench.reports.gate.comparison import Finding, Pairs, Rule, compare, group_of
+from relocbench.reports.gate.judged_instances import JudgedInstance, library_instances
+from relocbench.reports.gate.machine_speed import SpeedMeter
 from relocbench.reports.gate.measurement import FailedRun, Job, MethodRuns, measure
 from relocbench.reports.gate.shrink_failure import SmallestInstance, smallest_failure, smallest_regression
+from relocbench.reports.gate.timing import LEAST_SECONDS, checked_criteria, require_times, timed_comparisons
 from relocbench.reports.gate.verdict import Change, Subject, Verdict, WrittenInstance
 from relocbench.runs.isolation.import_guard import refuse_during_import
 from relocbench.runs.isolation.supervisor import MEMORY_LIMIT
@@ -42,12 +44,12 @@ class Case:
     record
         The record of the baseline that it is compared with.
     instances
-        The instances by their names in the library.
+        The instances by name.
     """
 
     selector: Selector
     record: Record
-    instances: dict[str, Instance]
+    instances: dict[str, JudgedInstance]
 
     @property
     def method(self) -> str:
@@ -63,6 +65,7 @@ def check(
     instances: str = "*",
     library: str | Path = FOLDER,
     rule: Rule | None = None,
+    criteria: Iterable[str] = (),
     memory_limit: int = MEMORY_LIMIT,
     jobs: int = 1,
     out: str | Path | None = None,
@@ -84,6 +87,8 @@ def check(
         The folder of the library.
     rule
         The rule that decides when a method fails.
+    criteria
+        What is compared besides the cost: ``time``, ``integral`` (the primal integral), or both.
     memory_limit, jobs
         The memory limit of each process in bytes, and the number of processes at the same time. Seeds and time limits
         are those of the baseline.
@@ -112,20 +117,35 @@ def check(
     """
     refuse_during_import("relocbench.check")
     rule = rule or Rule()
+    timed = checked_criteria([criteria] if isinstance(criteria, str) else list(criteria))
     opened = Library(library)
     path = baseline_path(baseline)
     cases, notes = _cases(
         as_selectors(method or ()), path, baseline is None and path == SHIPPED, against, instances, opened
     )
+    for case in cases:
+        require_times(case.record, timed, path)
     work = [Job(case.selector, case.instances, case.record.seeds, case.record.time_limit) for case in cases]
-    measured = measure(work, opened, memory_limit=memory_limit, processes=jobs)
+    meter = SpeedMeter() if timed else None
+    measured = measure(work, memory_limit=memory_limit, processes=jobs, meter=meter)
     pairs = {case.method: paired(case.record, found) for case, found in zip(cases, measured, strict=True)}
-    findings = compare(pairs, rule)
+    seconds = {} if meter is None else meter.seconds
+    comparisons = [
+        comparison
+        for case, found in zip(cases, measured, strict=True)
+        for comparison in timed_comparisons(case.method, case.record, found, seconds, timed)
+    ]
+    findings = compare(pairs, rule, comparisons)
+    notes += [
+        f"{one.method}: {one.criterion} not compared, as fewer than {rule.fewest} instances take {LEAST_SECONDS} s"
+        for one in comparisons
+        if len(one.pairs) < rule.fewest
+    ]
     smallest: list[WrittenInstance] = []
     if out is not None:
         for case, found in zip(cases, measured, strict=True):
             limits = Limits(case.record.time_limit, memory_limit)
-            own = [finding for finding in findings if finding.method == case.method and finding.worse]
+            own = [one for one in findings if (one.method, one.criterion) == (case.method, "cost") and one.worse]
             search = _smallest(case, found, own, pairs[case.method], rule, limits, shrink_seconds)
             with live_line() as show:
                 show(f"searching the smallest instance on which {case.method} fails, for {shrink_seconds:g} s")
@@ -137,7 +157,9 @@ def check(
         baseline="the baseline of this project" if path == SHIPPED else str(path),
         rule=rule,
         findings=tuple(findings),
-        changes=tuple(change for name, found in pairs.items() for change in changes_of(name, findings, found, opened)),
+        changes=tuple(
+            change for case in cases for change in changes_of(case.method, findings, pairs[case.method], case.instances)
+        ),
         failed=tuple(run for found in measured for run in found.failed),
         stopped=tuple(found.stopped for found in measured if found.stopped is not None),
         smallest=tuple(smallest),
@@ -189,8 +211,10 @@ def paired(record: Record, measured: MethodRuns) -> dict[str, Pairs]:
     return pairs
 
 
-def changes_of(method: str, findings: Sequence[Finding], pairs: dict[str, Pairs], library: Library) -> Iterator[Change]:
-    """Return the change on each instance, with the proved bound of the instance.
+def changes_of(
+    method: str, findings: Sequence[Finding], pairs: Mapping[str, Pairs], instances: Mapping[str, JudgedInstance]
+) -> Iterator[Change]:
+    """Return the change of the cost on each instance, with the bound of the instance.
 
     Parameters
     ----------
@@ -200,8 +224,8 @@ def changes_of(method: str, findings: Sequence[Finding], pairs: dict[str, Pairs]
         The findings of all methods.
     pairs
         The costs of this method by the name of the instance.
-    library
-        The library.
+    instances
+        The instances by name.
 
     Yields
     ------
@@ -210,10 +234,9 @@ def changes_of(method: str, findings: Sequence[Finding], pairs: dict[str, Pairs]
     """
     for finding in findings:
         if finding.method == method and finding.scope == "instance":
-            pair, entry = pairs[finding.name], library.entry(finding.name)
+            pair, judged = pairs[finding.name], instances[finding.name]
             before, now = math.fsum(pair.before) / len(pair.before), math.fsum(pair.now) / len(pair.now)
-            optimal = entry.status == "optimal"
-            yield Change(method, finding.name, before, now, finding.change, entry.bound, optimal)
+            yield Change(method, finding.name, before, now, finding.change, judged.bound, judged.optimal)
 
 
 def _cases(
@@ -222,7 +245,7 @@ def _cases(
     baseline = read_baseline(path)
     notes = []
     cases = []
-    loaded: dict[str, Instance] = {}
+    loaded: dict[tuple[str, str], JudgedInstance] = {}
     for selector in selectors or [as_selector(name) for name in baseline.records]:
         name = against or str(selector)
         if by_default and against is None and name not in baseline.records:
@@ -235,20 +258,28 @@ def _cases(
         if not names:
             raise InputError("instances", f"expected a pattern of instances that {path.name} has, got {pattern!r}")
         for found in names:
-            if found not in loaded:
-                loaded[found] = _instance(library, found, record, path)
-        cases.append(Case(selector, record, {found: loaded[found] for found in names}))
+            if (record.folder, found) not in loaded:
+                loaded[record.folder, found] = _judged_instance(library, found, record, path)
+        cases.append(Case(selector, record, {found: loaded[record.folder, found] for found in names}))
     if not cases:
         raise InputError(str(path), "has no methods; --method and --update-baseline add one")
     return cases, notes
 
 
-def _instance(library: Library, name: str, record: Record, path: Path) -> Instance:
+def _judged_instance(library: Library, name: str, record: Record, path: Path) -> JudgedInstance:
+    line = record.lines[name]
+    if record.folder:
+        file = record.folder_beside(path) / line.file
+        instance = read_instance(file)
+        if instance.hash != line.instance:
+            problem = f"is not the instance of {path.name} (hash {line.instance[:12]}…); --update-baseline replaces it"
+            raise InputError(str(file), problem)
+        return JudgedInstance(instance, line.bound, line.optimal, line.file)
     known = name in library.entries
-    if not known or library.entry(name).instance != record.lines[name].instance:
+    if not known or library.entry(name).instance != line.instance:
         found = "another instance of that name" if known else "no such instance"
         raise InputError(f"{path}: {name}", f"the library has {found}; --update-baseline replaces the baseline")
-    return library.read(name)
+    return library_instances(library, [name])[name]
 
 
 def _smallest(
@@ -262,17 +293,17 @@ def _smallest(
 ) -> Iterator[tuple[str, SmallestInstance]]:
     """Yield a smallest instance for each kind of failure and for the regression, with the name of its origin."""
     kinds: dict[str, FailedRun] = {}
-    for run in sorted(measured.failed, key=lambda run: case.instances[run.instance].n_clients):
+    for run in sorted(measured.failed, key=lambda run: case.instances[run.instance].instance.n_clients):
         kinds.setdefault(run.kind, run)
     for run in kinds.values():
         [row] = [row for row in measured.rows[run.instance] if row.seed == run.seed]
-        found = smallest_failure(case.selector, case.instances[run.instance], row, limits, seconds)
+        found = smallest_failure(case.selector, case.instances[run.instance].instance, row, limits, seconds)
         if found is not None:
             yield run.instance, found
     deadline = time.perf_counter() + seconds
     for name in _suspects(case, worse, pairs, rule)[:MOST_TRIALS]:
         home, seed = case.record.lines[name].home, case.record.seeds[0]
-        instance = case.instances[name]
+        instance = case.instances[name].instance
         left = deadline - time.perf_counter()
         found = smallest_regression(case.selector, instance, home, seed, rule.effect, limits, left)
         if found is not None:
@@ -290,7 +321,7 @@ def _suspects(case: Case, worse: list[Finding], pairs: dict[str, Pairs], rule: R
         if scopes & {("all", "all"), ("group", group_of(name)), ("instance", name)}
         and pair.now[0] >= pair.before[0] * (1 + rule.effect)
     ]
-    return sorted(chosen, key=lambda name: case.instances[name].n_clients)
+    return sorted(chosen, key=lambda name: case.instances[name].instance.n_clients)
 
 
 def _write(small: SmallestInstance, method: str, origin: str, folder: Path) -> WrittenInstance:

@@ -1,12 +1,12 @@
-"""Measure the costs of methods on instances of the library; every run is isolated in a process."""
+"""Measure the costs and times of methods on instances; every run is isolated in a process."""
 
 import contextlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from relocbench.formulations.incumbent import slack
-from relocbench.instances.instance import Instance
-from relocbench.instances.library.library import Library
+from relocbench.reports.gate.judged_instances import JudgedInstance
+from relocbench.reports.gate.machine_speed import SpeedMeter
 from relocbench.runs.methods import Selector
 from relocbench.runs.progress import progress
 from relocbench.runs.run_store import Row
@@ -70,7 +70,7 @@ class Job:
     selector
         The method.
     instances
-        The instances by their names in the library.
+        The instances by name.
     seeds
         The seeds of the method.
     time_limit
@@ -78,40 +78,44 @@ class Job:
     """
 
     selector: Selector
-    instances: Mapping[str, Instance]
+    instances: Mapping[str, JudgedInstance]
     seeds: Sequence[int]
     time_limit: float
 
 
-def measure(jobs: Sequence[Job], library: Library, *, memory_limit: int, processes: int = 1) -> list[MethodRuns]:
-    """Run methods on instances of a library.
+def measure(
+    jobs: Sequence[Job], *, memory_limit: int, processes: int = 1, meter: SpeedMeter | None = None
+) -> list[MethodRuns]:
+    """Run methods on instances.
 
     Parameters
     ----------
     jobs
         The runs of each method.
-    library
-        The library, whose bounds the costs are compared with.
     memory_limit
         The memory limit of each process in bytes.
     processes
         The number of processes at the same time.
+    meter
+        Measures the speed of the machine before, between and after the runs, if times are compared.
 
     Returns
     -------
     list of MethodRuns
         One for each job. A method whose first runs all fail is stopped (:data:`runs.sweep.FIRST_RUNS`).
     """
+    if meter is not None:
+        meter.measure()
     stops: dict[tuple[str, float], EarlyStop] = {}
     rows: dict[tuple[str, str, int, float], Row] = {}
     for time_limit in sorted({job.time_limit for job in jobs}):
         # Large instances run first, so that all processes end at about the same time.
         tasks = sorted(
             (
-                Task(instance, job.selector, seed)
+                Task(judged.instance, job.selector, seed)
                 for job in jobs
                 if job.time_limit == time_limit
-                for instance in job.instances.values()
+                for judged in job.instances.values()
                 for seed in job.seeds
             ),
             key=lambda task: -task.instance.n_clients,
@@ -121,35 +125,38 @@ def measure(jobs: Sequence[Job], library: Library, *, memory_limit: int, process
             tasks, None, Limits(time_limit, memory_limit), jobs=processes, reuse=True, counts_as_failed=has_failed
         )
         with contextlib.closing(running):
-            found = list(progress(running, len(tasks), "running methods"))
+            found = []
+            for row in progress(running, len(tasks), "running methods"):
+                found.append(row)
+                if meter is not None:
+                    meter.measure_sometimes()
         rows |= {(row.selector, row.hash, row.seed, time_limit): row for row in found}
         stops |= {(stop.method, time_limit): stop for stop in early_stops(found, tasks)}
-    return [_method_runs(job, rows, library, stops.get((str(job.selector), job.time_limit))) for job in jobs]
+    if meter is not None:
+        meter.measure()
+    return [_method_runs(job, rows, stops.get((str(job.selector), job.time_limit))) for job in jobs]
 
 
-def _method_runs(
-    job: Job, rows: Mapping[tuple[str, str, int, float], Row], library: Library, stopped: EarlyStop | None
-) -> MethodRuns:
+def _method_runs(job: Job, rows: Mapping[tuple[str, str, int, float], Row], stopped: EarlyStop | None) -> MethodRuns:
     method = str(job.selector)
     own = {
-        name: [row for seed in job.seeds if (row := rows.get((method, instance.hash, seed, job.time_limit)))]
-        for name, instance in job.instances.items()
+        name: [row for seed in job.seeds if (row := rows.get((method, judged.instance.hash, seed, job.time_limit)))]
+        for name, judged in job.instances.items()
     }
     failed = [
         FailedRun(method, name, row.seed, *problem)
         for name, part in own.items()
         for row in part
-        if (problem := _problem(row, library.entry(name).bound)) is not None
+        if (problem := _problem(row, job.instances[name])) is not None
     ]
     return MethodRuns(own, tuple(failed), stopped)
 
 
-def _problem(row: Row, bound: float) -> tuple[str, str] | None:
+def _problem(row: Row, judged: JudgedInstance) -> tuple[str, str] | None:
     if row.failure is not None or row.objective is None:
         return row.failure or row.status, row.error or f"ended as {row.status} without homes"
-    if row.objective < bound - slack(bound):
-        return (
-            "bound",
-            f"costs {row.objective!r}, nothing can cost less than {bound!r}: the library or the cost is wrong",
-        )
+    bound = judged.bound
+    if bound is not None and row.objective < bound - slack(bound):
+        source = f"the bound of {judged.file}" if judged.file else "the library"
+        return "bound", f"costs {row.objective!r}, nothing can cost less than {bound!r}: {source} or the cost is wrong"
     return None

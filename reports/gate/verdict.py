@@ -28,7 +28,7 @@ class Change:
     change
         The geometric mean of now / before, minus 1.
     bound, optimal
-        The proved lower bound of the instance, and whether it is the optimum.
+        The lower bound of the instance, and whether it is the optimum; None if no bound is known.
     """
 
     method: str
@@ -36,7 +36,7 @@ class Change:
     before: float
     now: float
     change: float
-    bound: float
+    bound: float | None
     optimal: bool
 
     def excess_text(self, cost: float) -> str:
@@ -50,9 +50,9 @@ class Change:
         Returns
         -------
         str
-            The excess in percent, or the cost itself if the bound is 0.
+            The excess in percent, or the cost itself if there is no bound or it is 0.
         """
-        above = excess(cost, self.bound)
+        above = None if self.bound is None else excess(cost, self.bound)
         return f"{cost:.6g}" if above is None else f"{above:.2%}"
 
 
@@ -183,6 +183,73 @@ class Verdict:
         """
         return {"passed": self.passed, **asdict(self)}
 
+    def subject_passed(self, method: str) -> bool:
+        """Return whether one method did not get worse and had no failed run.
+
+        Parameters
+        ----------
+        method
+            The selector.
+
+        Returns
+        -------
+        bool
+            Whether it passed.
+
+        Examples
+        --------
+        >>> import relocbench
+        >>> relocbench.check("nearest", instances="tiny-loose-*").subject_passed("nearest")
+        True
+        """
+        failed = any(run.method == method for run in self.failed)
+        return not failed and not any(finding.worse for finding in self.findings if finding.method == method)
+
+    def listed_findings(self, method: str) -> list[Finding]:
+        """Return the tests that reports list: all of them, but those of a single instance only if it is worse.
+
+        Parameters
+        ----------
+        method
+            The selector.
+
+        Returns
+        -------
+        list of Finding
+            The tests.
+
+        Examples
+        --------
+        >>> import relocbench
+        >>> verdict = relocbench.check("nearest", instances="tiny-loose-*")
+        >>> [finding.name for finding in verdict.listed_findings("nearest")]
+        ['all']
+        """
+        own = [finding for finding in self.findings if finding.method == method]
+        return [finding for finding in own if finding.scope != "instance" or finding.worse]
+
+    def worsened(self, method: str) -> list[Change]:
+        """Return the changes of the instances on which a method costs more than before, the largest first.
+
+        Parameters
+        ----------
+        method
+            The selector.
+
+        Returns
+        -------
+        list of Change
+            The changes.
+
+        Examples
+        --------
+        >>> import relocbench
+        >>> relocbench.check("nearest", instances="tiny-loose-*").worsened("nearest")
+        []
+        """
+        own = [change for change in self.changes if change.method == method and change.change > 0]
+        return sorted(own, key=lambda change: -change.change)
+
     def __repr__(self) -> str:
         methods = ", ".join(subject.method for subject in self.subjects)
         failed = f", {plural(len(self.failed), 'failed run')}" if self.failed else ""
@@ -198,9 +265,8 @@ class Verdict:
         }
         if self.failed:
             values["failed runs"] = f"{len(self.failed)}; the first: {self.failed[0].error}"
-        # An instance is listed only if it is worse, as in the text.
-        listed = [finding for finding in self.findings if finding.worse or finding.scope != "instance"]
-        rows = [(finding.method, *_finding_cells(finding)) for finding in listed]
+        listed = [finding for subject in self.subjects for finding in self.listed_findings(subject.method)]
+        rows = [(finding.method, *finding_cells(finding)) for finding in listed]
         columns = ("method", "instances", "size", "change", "p", "")
         return card(f"Check: {'passed' if self.passed else 'FAILED'}", values, columns, rows, texts=2)
 
@@ -217,12 +283,10 @@ class Verdict:
         return "\n".join(lines)
 
     def _subject_lines(self, subject: Subject) -> list[str]:
-        findings = [finding for finding in self.findings if finding.method == subject.method]
         changes = [change for change in self.changes if change.method == subject.method]
         failed = [run for run in self.failed if run.method == subject.method]
-        broad = [finding for finding in findings if finding.scope != "instance"]
-        single = [finding for finding in findings if finding.scope == "instance" and finding.worse]
-        bad = bool(failed) or any(finding.worse for finding in findings)
+        listed = self.listed_findings(subject.method)
+        bad = not self.subject_passed(subject.method)
         other = f" ({subject.against})" if subject.against != subject.method else ""
         lines = [
             f"{subject.method}: {'FAILED' if bad else 'ok'}, against {self.baseline}{other}, "
@@ -230,13 +294,12 @@ class Verdict:
         ]
         stopped = [stop for stop in self.stopped if stop.method == subject.method]
         lines += [f"  {stop}" for stop in stopped] or [f"  {change_counts(changes)}"]
-        if any(change.change for change in changes):
-            lines += finding_lines([*broad, *single])
+        if any(finding.change for finding in listed):
+            lines += finding_lines(listed)
         lines += failed_lines(failed)
-        if any(finding.worse for finding in findings):
-            worsened = sorted((change for change in changes if change.change > 0), key=lambda change: -change.change)
+        if any(finding.worse and finding.criterion == "cost" for finding in listed):
             lines.append("  instances that got worse, with their excess before and now:")
-            lines += change_lines(worsened)
+            lines += change_lines(self.worsened(subject.method))
         return lines
 
 
@@ -270,7 +333,7 @@ def finding_lines(findings: Sequence[Finding]) -> list[str]:
     list of str
         The lines.
     """
-    return _columns([_finding_cells(finding) for finding in findings])
+    return _columns([finding_cells(finding) for finding in findings])
 
 
 def change_lines(changes: Sequence[Change]) -> list[str]:
@@ -286,7 +349,7 @@ def change_lines(changes: Sequence[Change]) -> list[str]:
     list of str
         The lines.
     """
-    return _columns([_change_cells(change) for change in changes[:MOST_LINES]], "    ") + _rest(len(changes))
+    return _columns([change_cells(change) for change in changes[:MOST_LINES]], "    ") + _rest(len(changes))
 
 
 def failed_lines(failed: Sequence[FailedRun]) -> list[str]:
@@ -311,22 +374,43 @@ def failed_lines(failed: Sequence[FailedRun]) -> list[str]:
     return [f"  {plural(len(failed), 'run')} without a valid assignment:", *named[:MOST_LINES], *_rest(len(named))]
 
 
-def _finding_cells(finding: Finding) -> list[str]:
+def finding_cells(finding: Finding) -> list[str]:
+    """Return the cells of a test in a table.
+
+    Parameters
+    ----------
+    finding
+        The test.
+
+    Returns
+    -------
+    list of str
+        What was tested, the sample size, the change, the p-value, and ``WORSE`` or nothing.
+    """
     unit = "seed" if finding.scope == "instance" else "instance"
+    name = finding.name if finding.criterion == "cost" else f"{finding.criterion}: {finding.name}"
     p = "not tested" if finding.change else ""
     if finding.p is not None:
         p = f"p = {finding.p:.2g}" if finding.p > 1e-12 else "p < 1e-12"
-    return [finding.name, plural(finding.size, unit), f"{finding.change:+.2%}", p, "WORSE" if finding.worse else ""]
+    return [name, plural(finding.size, unit), f"{finding.change:+.2%}", p, "WORSE" if finding.worse else ""]
 
 
-def _change_cells(change: Change) -> list[str]:
-    kind = "optimum" if change.optimal else "bound"
-    return [
-        change.instance,
-        f"{change.change:+.2%}",
-        f"{change.excess_text(change.before)} over the {kind}",
-        f"now {change.excess_text(change.now)}",
-    ]
+def change_cells(change: Change) -> list[str]:
+    """Return the cells of the change on an instance in a table.
+
+    Parameters
+    ----------
+    change
+        The change.
+
+    Returns
+    -------
+    list of str
+        The instance, the change, and the excess (or, without a bound, the cost) before and now.
+    """
+    kind = "" if change.bound is None else f" over the {'optimum' if change.optimal else 'bound'}"
+    before, now = change.excess_text(change.before), change.excess_text(change.now)
+    return [change.instance, f"{change.change:+.2%}", before + kind, f"now {now}"]
 
 
 def _columns(rows: Sequence[Sequence[str]], indent: str = "  ") -> list[str]:

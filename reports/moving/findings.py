@@ -12,6 +12,8 @@ from relocbench.reports.statistics import Interval
 
 # Periods whose cost is within this share of the best are as good for practice.
 ABOUT_AS_GOOD = 0.01
+# A smaller difference than this share is written as none.
+NO_DIFFERENCE = 0.00005
 # The numbers of clients that the last question is about.
 CLIENTS = (1_000, 10_000, 100_000, 1_000_000)
 NEAREST = "nearest"
@@ -157,7 +159,7 @@ def _period(summary: Summary) -> Answer | None:
         period = time_text(best.period or 0.0)
         chosen.append((summary.speed(group), best.period or 0.0))
         short.append(f"every **{period}** {at(summary, group)}")
-        near = [line for line in lines if line.cost.mean <= (1 + ABOUT_AS_GOOD) * best.cost.mean]
+        near = _around(lines, best)
         ends = [time_text(line.period or 0.0) for line in (near[0], near[-1])]
         extra = [
             f"{_less(summary.difference(line, best), strong=False)} with {time_text(line.period or 0.0)}"
@@ -174,6 +176,12 @@ def _period(summary: Summary) -> Answer | None:
         return None
     question = f"At what period is {name_of(summary.main)} worth running again?"
     return Answer(question, f"{_sentence(_listed(short))}.{_trend(chosen)}", tuple(details))
+
+
+def _around(lines: Sequence[Line], best: Line) -> list[Line]:
+    """Return the lines around the best one, without a gap, that cost hardly more."""
+    runs = itertools.groupby(lines, key=lambda line: line.cost.mean <= (1 + ABOUT_AS_GOOD) * best.cost.mean)
+    return next(run for _, found in runs if best in (run := list(found)))
 
 
 def _trend(chosen: Sequence[tuple[float | None, float]]) -> str:
@@ -246,15 +254,16 @@ def _relocation(summary: Summary) -> Answer | None:
 
 
 def _range(values: Sequence[float]) -> str:
-    low, high = percent(min(values)), percent(max(values))
+    low, high = (percent(0.0 if abs(value) < NO_DIFFERENCE else value) for value in (min(values), max(values)))
     return f"**{low}**" if low == high else f"**{low} to {high}**"
 
 
 def _less(difference: Interval, other: str = "", *, strong: bool = True) -> str:
     """Say how much less or more something costs than something else."""
     mark = "**" if strong else ""
-    if sign(difference) == 0:
-        same = "the same" if difference.limits == (0.0, 0.0) else "about the same"
+    none = max(map(abs, difference.limits)) < NO_DIFFERENCE
+    if sign(difference) == 0 or none:
+        same = "the same" if none else "about the same"
         limits = "" if same == "the same" else f" ({with_interval(difference)})"
         return f"costs {same}{' as ' + other if other else ''}{limits}"
     word, shown = "more", difference
@@ -275,7 +284,8 @@ def _distance(summary: Summary) -> Answer | None:
         if best is None or best.ratio is None:
             continue
         ratios.append(best.ratio.mean - 1)
-        text = f"{at(summary, group)} the cheapest is {best.name}, {percent(best.ratio.mean - 1)} above the bound"
+        name = f"`{best.name}`" if best.policy.startswith(RELOCATION) else best.name
+        text = f"{at(summary, group)} the cheapest is {name}, {percent(best.ratio.mean - 1)} above the bound"
         if main is not None and main is not best and main.ratio is not None:
             text += f"; {main.name} is {percent(main.ratio.mean - 1)} above it"
         details.append(_sentence(text) + ".")
@@ -290,6 +300,7 @@ def _distance(summary: Summary) -> Answer | None:
 
 def _clusters(summary: Summary) -> Answer | None:
     details, best_of = [], []
+    as_good: list[set[str]] = []  # per group the numbers that are not clearly worse than the best
     for group in summary.groups:
         lines = summary.clusters(group)
         fixed = [line for line in lines if cluster_setting(line) != "auto"]
@@ -297,6 +308,7 @@ def _clusters(summary: Summary) -> Answer | None:
             continue
         best, worst = (choose(fixed, key=lambda line: line.cost.mean) for choose in (min, max))
         best_of.append((summary.speed(group), cluster_setting(best)))
+        as_good.append({cluster_setting(line) for line in fixed if sign(summary.difference(line, best)) == 0})
         text = f"{at(summary, group)} the best number is {cluster_setting(best)}, with {best.cost.mean:.3f} ms per "
         text += f"publication. K = {cluster_setting(worst)} {_less(summary.difference(worst, best), strong=False)}"
         auto = [line for line in lines if cluster_setting(line) == "auto"]
@@ -313,7 +325,9 @@ def _clusters(summary: Summary) -> Answer | None:
         verdict = f"**No.** The best number is {found[0]} at every speed."
     else:
         listed = _listed([f"{k} at {speed:g} km/h" for speed, k in best_of])
-        verdict = f"**Yes.** The best number is {listed}."
+        common = [k for k in found if all(k in numbers for numbers in as_good)]
+        verdict = f"**{'Not clearly' if common else 'Yes'}.** The best number is {listed}"
+        verdict += f", but K = {common[0]} is not clearly worse at any speed." if common else "."
     question = "Does the best number of clusters K move with the speed?"
     return Answer(
         question if _has_speeds(summary) else "What is the best number of clusters K?", verdict, tuple(details)

@@ -253,6 +253,30 @@ def _given(files: Sequence[Path]) -> list[Subject]:
     return found
 
 
+def whole_numbers(option: str, text: str) -> tuple[int, ...]:
+    """Parse whole numbers between commas.
+
+    Parameters
+    ----------
+    option, text
+        As for :func:`numbers`.
+
+    Returns
+    -------
+    tuple of int
+        The numbers, each once; none if the text is empty.
+
+    Raises
+    ------
+    InputError
+        If a part is not a whole number from 1.
+    """
+    found = numbers(option, text) if text.strip() else ()
+    if any(value < 1 or value != int(value) for value in found):
+        raise InputError(option, f"expected whole numbers from 1 between commas, got {shown(text)}")
+    return tuple(map(int, found))
+
+
 def numbers(option: str, text: str) -> tuple[float, ...]:
     """Parse numbers between commas.
 

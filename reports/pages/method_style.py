@@ -24,8 +24,10 @@ COLOURS = {
     "cfn": "#3aa7a3",
 }
 NAMES = {"random": "RA", "nearest": "NS", "otos": "OTOS", "reloc": "RELOC", "anneal": "annealing"}
-# The colour of reference lines: an optimum, a bound, a capacity.
+# The colour of reference lines and rows: an optimum, a bound, a capacity, the virtual best method.
 REFERENCE = "#7f8790"
+# The selector under which tables show the best method of each instance, which is no method that could be run.
+VIRTUAL_BEST = "virtual best"
 GOOD = "#2f9e77"
 BAD = "#d9455f"
 # The colours of methods that are not ours.
@@ -84,6 +86,8 @@ def colour_of(selector: str) -> str:
         The colour, as ``#rrggbb``.
     """
     method = selector.partition("[")[0]
+    if method == VIRTUAL_BEST:
+        return REFERENCE
     if method in COLOURS:
         return COLOURS[method]
     return OTHERS[int(hashlib.sha256(method.encode()).hexdigest(), 16) % len(OTHERS)]

@@ -47,6 +47,8 @@ class Cell:
         The target of a link around the text.
     tone
         A class of the style sheet: ``good``, ``bad``, ``soft`` or ``wrapped``.
+    bar
+        The length of a bar before the text, from 0 to 1.
     """
 
     text: str
@@ -54,6 +56,7 @@ class Cell:
     swatch: str | None = None
     href: str | None = None
     tone: str | None = None
+    bar: float | None = None
 
     @classmethod
     def of_method(cls, selector: str) -> "Cell":
@@ -132,6 +135,8 @@ def _cell(value: Value, column: Column) -> Markup:
         text = Markup('<a href="{}">{}</a>').format(cell.href, text)
     if cell.swatch is not None:
         text = Markup('<span class="swatch" style="background:{}"></span>').format(cell.swatch) + text
+    if cell.bar is not None:
+        text = Markup('<span class="bar" style="--share:{:.1%}" aria-hidden="true"></span>').format(cell.bar) + text
     classes = " ".join(filter(None, ["number" if column.form is not None else None, cell.tone]))
     return Markup("<td{}{}>{}</td>").format(
         Markup(' class="{}"').format(classes) if classes else "", _sort_key(cell, column), text

@@ -2,7 +2,7 @@
 
 import math
 import statistics
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -79,21 +79,38 @@ def courses(measurements: Sequence[Measurement], rows: Sequence[Row]) -> list[Co
     return [_course(one, row) for one, row in zip(measurements, rows, strict=True) if one.reference]
 
 
+def incumbents(row: Row) -> Iterator[tuple[float, float]]:
+    """Return the incumbents that a method reported during a run.
+
+    Parameters
+    ----------
+    row
+        The run, which has homes.
+
+    Yields
+    ------
+    tuple
+        The seconds since the start, within the run, and the cost. The evaluator has verified the final objective alone.
+        A method that reports a better incumbent than it returns gets no credit for it, and neither for a clock that
+        runs past the end.
+    """
+    assert row.objective is not None
+    for at, incumbent, _ in row.trace:
+        if math.isfinite(incumbent) and math.isfinite(at):
+            yield min(max(at, 0.0), row.seconds), max(incumbent, row.objective)
+
+
 def _course(one: Measurement, row: Row) -> Course:
     assert one.reference is not None
     if one.excess is None or one.objective is None:
         return Course(one.group, one.selector, one.seed, one.hash, (), (), False)
     steps: list[tuple[float, float]] = []
     reported = False
-    for at, incumbent, _ in row.trace:
-        if not math.isfinite(incumbent) or not math.isfinite(at):
-            continue
+    for at, cost in incumbents(row):
         reported = True
-        # The evaluator has verified the final objective alone. A method that reports a better incumbent than it returns
-        # gets no credit for it, and neither for a clock that runs past the end.
-        value = excess(max(incumbent, one.objective), one.reference)
+        value = excess(cost, one.reference)
         if value is not None and (not steps or value < steps[-1][1]):
-            steps.append((min(max(at, 0.0), row.seconds), value))
+            steps.append((at, value))
     steps.append((row.seconds, one.excess))
     seconds, values = zip(*steps, strict=True)
     # A clock that goes backwards would give a curve that does.

@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 from relocbench.instances.errors import InputError
 from relocbench.instances.files.atomic_write import written_whole
 from relocbench.instances.gap import excess
-from relocbench.reports.statistics import Interval, Paired, blocked_interval, holm, paired
+from relocbench.reports.statistics import Interval, Paired, blocked_interval, holm, paired, shifted_geometric_mean
 from relocbench.reports.study.references import OPTIMUM, Reference
 from relocbench.reports.study.subjects import Subject
 from relocbench.runs.run_store import Row
@@ -20,6 +20,8 @@ from relocbench.runs.run_store import Row
 FORMAT = "relocbench-excess/2"
 # Objectives with a smaller relative difference count as equal, because optimality is proved to this tolerance.
 SAME = 1e-6
+# The shift of geometric means of an excess: 1 %.
+SHIFT = 0.01
 # The significance level of comparisons.
 SIGNIFICANT = 0.05
 
@@ -274,6 +276,8 @@ class Summary:
     mean, low, high
         The mean excess over instances, where the seeds of an instance are averaged first, and its 95 % interval (None
         for fewer than five blocks).
+    geometric
+        The geometric mean of the excess over instances, shifted by :data:`SHIFT`; poor instances count less in it.
     median, worst
         The median excess over instances, and the largest excess of a run.
     hits, hits_of
@@ -294,6 +298,7 @@ class Summary:
     mean: float
     low: float | None
     high: float | None
+    geometric: float
     median: float
     worst: float
     hits: int
@@ -401,6 +406,7 @@ def _summary(group: str, regime: str, selector: str, measurements: Sequence[Meas
         mean=found.mean,
         low=found.low,
         high=found.high,
+        geometric=shifted_geometric_mean(means, SHIFT) or 0.0,
         median=statistics.median(means),
         worst=max(one.excess for one in measurements if one.excess is not None),
         hits=sum(bool(one.optimal) for one in on_proved),

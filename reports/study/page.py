@@ -1,22 +1,25 @@
 """The page of an excess study."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from relocbench.instances.errors import plural
 from relocbench.instances.gap import excess
 from relocbench.instances.generators.families import FAMILIES
 from relocbench.reports.pages.glossary import TERMS
-from relocbench.reports.pages.method_style import name_of
+from relocbench.reports.pages.method_style import VIRTUAL_BEST, name_of
 from relocbench.reports.pages.page import Page
 from relocbench.reports.pages.tables import Cell, Column, Table, Value
 from relocbench.reports.statistics import FEWEST_FOR_INTERVAL, Paired
 from relocbench.reports.study import plots
 from relocbench.reports.study.anytime import Course, Curve, TimeToTarget, curves, times_to_targets
 from relocbench.reports.study.anytime_plot import over_time
-from relocbench.reports.study.excess import SAME, Comparison, Measurement, Summary, comparisons, summaries
+from relocbench.reports.study.excess import SAME, SHIFT, Comparison, Measurement, Summary, comparisons, summaries
+from relocbench.reports.study.explanation_section import add_explanations
+from relocbench.reports.study.ranking import add_ranks
 from relocbench.reports.study.references import BOUND, OPTIMUM
 from relocbench.reports.study.versions import Versions
+from relocbench.reports.study.virtual_best import times_best, virtual_best
 from relocbench.runs.methods import METHODS
 from relocbench.runs.version import __version__
 
@@ -43,6 +46,7 @@ def write_page(
     courses: Sequence[Course] = (),
     versions: Versions | None = None,
     families: Sequence[str] = (),
+    features: Mapping[str, Mapping[str, float]] | None = None,
 ) -> Path:
     """Write the page of a study.
 
@@ -62,6 +66,8 @@ def write_page(
         The versions that the runs were made with.
     families
         The families that the instances belong to, which the page explains.
+    features
+        The features of each instance, by hash, for a section that says where methods lose.
 
     Returns
     -------
@@ -92,7 +98,10 @@ def write_page(
     if against_sigma:
         _add_runs(page, measurements, groups)
     _add_comparisons(page, comparisons(measurements))
-    data = "excess.parquet beside this page has one row per run; the folder runs has the homes"
+    add_ranks(page, measurements)
+    add_explanations(page, measurements, features or {})
+    data = "excess.parquet beside this page has one row per run, features.parquet and metadata.csv have one row per "
+    data += "instance, the folder runs has the homes"
     if versions is None:
         page.provenance(command, {"data": data, **facts})
     else:
@@ -131,6 +140,7 @@ COLUMNS = [
     Column("mean", ".2%", "mean excess over instances; the seeds of an instance are averaged first"),
     Column("95 % CI", hint=f"bootstrap over independent samples; needs at least {FEWEST_FOR_INTERVAL}"),
     Column("n", "d", "independent samples: instances that share random draws count once"),
+    Column("SGM", ".2%", f"geometric mean of the excess over instances, shifted by {SHIFT:.0%}"),
     Column("median", ".2%", "median excess over instances"),
     Column("worst", ".1%", "largest excess of a run"),
     Column("optimal", hint="optimal runs, out of the runs on instances with a proven optimum"),
@@ -286,9 +296,11 @@ def _with_excess(measurements: Sequence[Measurement], groups: Sequence[str]) -> 
 
 
 def _add_tables(page: Page, measurements: Sequence[Measurement]) -> None:
-    found = summaries(measurements)
+    found = summaries([*measurements, *virtual_best(measurements)])
     page.section("Row by row")
     page.table(_overview(found))
+    if counts := _times_best(measurements):
+        page.note(counts)
     rows = [
         [
             Cell(f"`{summary.regime}`", summary.regime),
@@ -297,6 +309,7 @@ def _add_tables(page: Page, measurements: Sequence[Measurement]) -> None:
             summary.mean,
             Cell(_interval(summary), summary.low, tone="soft"),
             summary.blocks,
+            summary.geometric,
             summary.median,
             summary.worst,
             Cell(f"{summary.hits} / {summary.hits_of}", summary.hits / summary.hits_of) if summary.hits_of else None,
@@ -307,7 +320,8 @@ def _add_tables(page: Page, measurements: Sequence[Measurement]) -> None:
     ]
     caption = (
         "Excess of each method on each set of instances. The column `reference` counts the instances with a proven "
-        "optimum and those with a certified bound. Click a heading to sort."
+        f"optimum and those with a certified bound. `SGM` is the geometric mean of the excess over instances, shifted "
+        f"by {SHIFT:.0%}. {_virtual_note(found)}Click a heading to sort."
     )
     page.table(
         Table(COLUMNS, rows, caption),
@@ -315,17 +329,36 @@ def _add_tables(page: Page, measurements: Sequence[Measurement]) -> None:
     )
 
 
+def _times_best(measurements: Sequence[Measurement]) -> str:
+    """Return on how many instances each method is the best."""
+    counts = times_best(measurements)
+    if len(counts) < 2:
+        return ""
+    instances = len({one.hash for one in measurements if one.excess is not None})
+    listed = ", ".join(f"{name_of(name)} {number}" for name, number in sorted(counts.items(), key=lambda one: -one[1]))
+    return f"Of {plural(instances, 'instance')}, each method is the best or one of the best on this many: {listed}."
+
+
+def _virtual_note(found: Sequence[Summary]) -> str:
+    if all(summary.selector != VIRTUAL_BEST for summary in found):
+        return ""
+    return "The **virtual best** takes on every instance the method with the least mean excess there. "
+
+
 def _overview(found: Sequence[Summary]) -> Table:
     parts: dict[tuple[str, str], dict[str, Summary]] = {}
     for summary in found:
         parts.setdefault((summary.group, summary.regime), {})[summary.selector] = summary
-    best = {key: min(one.mean for one in part.values()) for key, part in parts.items()}
+    best = {
+        key: min(one.mean for name, one in part.items() if name != VIRTUAL_BEST or len(part) == 1)
+        for key, part in parts.items()
+    }
     rows: list[list[Value]] = []
     for selector in dict.fromkeys(summary.selector for summary in found):
         row: list[Value] = [Cell.of_method(selector)]
         for key, part in parts.items():
             mean = part[selector].mean if selector in part else None
-            bold = mean is not None and mean <= best[key] + SAME
+            bold = mean is not None and selector != VIRTUAL_BEST and mean <= best[key] + SAME
             row.append(Cell(f"**{mean:.2%}**", mean, tone="good") if bold else mean)
         rows.append(row)
     what = {key: _reference_and_size(next(iter(part.values()))) for key, part in parts.items()}
@@ -334,8 +367,8 @@ def _overview(found: Sequence[Summary]) -> Table:
     return Table(
         columns,
         rows,
-        f"Mean excess; the least of each column is bold. References, and the number n of independent samples: "
-        f"{references}.",
+        f"Mean excess; the least of each column is bold. {_virtual_note(found)}References, and the number n of "
+        f"independent samples: {references}.",
     )
 
 

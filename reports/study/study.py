@@ -9,6 +9,7 @@ import pyarrow as pa
 
 from relocbench.instances.checks import checked_seed, checked_time_limit
 from relocbench.instances.errors import InputError, plural, shown
+from relocbench.instances.features import features_of
 from relocbench.instances.generators.families import FAMILIES
 from relocbench.instances.instance import Instance, require_instance
 from relocbench.instances.library.library import Library
@@ -25,6 +26,7 @@ from relocbench.reports.study.excess import (
     write_measurements,
 )
 from relocbench.reports.study.groups import By, grouped
+from relocbench.reports.study.instance_space import write_features, write_metadata
 from relocbench.reports.study.references import contradictions
 from relocbench.reports.study.runner import Design, run
 from relocbench.reports.study.subjects import Subject, kept, of_family, without_duplicates
@@ -39,6 +41,9 @@ if TYPE_CHECKING:
 
 PAGE = "report.html"
 DATA = "excess.parquet"
+FEATURES_FILE = "features.parquet"
+# The name that tools for instance space analysis expect.
+METADATA = "metadata.csv"
 # The name that earlier versions gave to the data file. Its column ``gap`` held the excess.
 FORMER_DATA = "gaps.parquet"
 MOST_WARNINGS = 20
@@ -362,6 +367,9 @@ def conduct(subjects: Sequence[Subject], design: Design, out: Path, command: str
         "time limits": f"{design.limits.time:g} s per run, {design.reference_time:g} s per proof that the library "
         "does not have",
     }
+    features = {subject.instance.hash: features_of(subject.instance) for subject in subjects}
+    write_features(measurements, features, out / FEATURES_FILE)
+    write_metadata(measurements, features, out / METADATA)
     progress = courses(measurements, results.rows)
     page = write_page(
         measurements,
@@ -372,6 +380,7 @@ def conduct(subjects: Sequence[Subject], design: Design, out: Path, command: str
         courses=progress,
         versions=versions,
         families=[name for name in dict.fromkeys(one.family for one in subjects) if name in FAMILIES],
+        features=features,
     )
     return Study(measurements, wrong, warnings, results.problems, page, progress)
 

@@ -15,7 +15,6 @@ import sys
 import time
 import traceback
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -23,6 +22,7 @@ import numpy.typing as npt
 
 from relocbench.instances.errors import InputError
 from relocbench.instances.kernels import compile_notice
+from relocbench.runs.exception_text import described, message_of
 from relocbench.runs.isolation.import_guard import importing
 from relocbench.runs.isolation.messages import JOB_LENGTH, Job, Question
 from relocbench.runs.isolation.worker_process import MEMORY_HEADROOM
@@ -171,30 +171,7 @@ def _run(job: Job, reporter: Reporter) -> dict[str, Any]:
 def _failure(error: BaseException) -> tuple[str, str]:
     """Return the kind of a failure and one line about it."""
     kind = _failure_kind(error)
-    try:
-        text = " ".join(str(error).split())
-    except BaseException:  # the exception belongs to other people's code
-        text = ""
-    if kind != "raised":
-        return kind, text
-    name = type(error).__name__
-    return kind, (f"{name}: {text}" if text else name) + _place(error)
-
-
-def _place(error: BaseException) -> str:
-    """Return the file and line of other people's code in which an exception was raised; empty if there is none."""
-    ours = (f"{Path(__file__).parents[2]}{os.sep}", "<frozen", "<string>")
-    frames = [frame for frame in traceback.extract_tb(error.__traceback__) if not frame.filename.startswith(ours)]
-    if not frames:
-        return ""
-    # The first frame is the function of the method. The error may be raised in another library, which it has called.
-    project = Path(frames[0].filename).parent
-    while (project / "__init__.py").exists() and (project.parent / "__init__.py").exists():
-        project = project.parent
-    last = next(frame for frame in reversed(frames) if Path(frame.filename).is_relative_to(project))
-    # The cell of a notebook has no file. Its lines are counted from the top of the cell.
-    place = Path(last.filename).name if Path(last.filename).is_file() else f"in {last.name}"
-    return f" ({place}, line {last.lineno})"
+    return kind, described(error) if kind == "raised" else message_of(error)
 
 
 def _failure_kind(error: BaseException) -> str:

@@ -39,6 +39,9 @@ from relocbench.runs.solve import warm_up
 from relocbench.runs.timeline.replay import Replay, replay
 from relocbench.runs.timeline.schedule_file import checked_schedule, read_schedule
 
+# Prices below 2 to this power get no potentials but 0.
+LEAST_EXPONENT = -1000
+
 # Called with (seconds, cost of the schedule, bound).
 OnProgress = Callable[[float, float, float], None]
 ScheduleLike = Iterable[npt.ArrayLike] | str | Path | Replay
@@ -266,7 +269,7 @@ class _Run:
         prices = timeline.prices
         self._prices = prices if potentials else replace(prices, handover=0.0, spool=0.0)
         largest = max(self._prices.handover, self._prices.spool)
-        exponent = math.frexp(largest)[1] if largest else 0
+        exponent = max(math.frexp(largest)[1], LEAST_EXPONENT) if largest else 0
         self._bits = PARAMS.potential_bits - exponent
         self._begin = time.perf_counter()
         self._end = self._begin + PARAMS.share * time_limit

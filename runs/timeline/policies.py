@@ -30,9 +30,11 @@ from relocbench.instances.timeline.schedule_cost import ScheduleCost
 from relocbench.instances.timeline.timeline import Epoch, Timeline
 from relocbench.instances.timeline.window import window_instance
 from relocbench.runs.certify import certify
+from relocbench.runs.exception_text import described
 from relocbench.runs.external_function import code_at, load_function
 from relocbench.runs.method_code import function_code, project_code
 from relocbench.runs.methods import setting_text
+from relocbench.runs.run_error import RunError
 from relocbench.runs.selectors import NAME, PLACE_AND_FUNCTION, split_at_commas
 from relocbench.runs.solve import warm_up
 from relocbench.runs.timeline.method_runner import MethodRunner, Solved
@@ -318,8 +320,20 @@ class Policy:
         -------
         array-like or None
             New homes, or None to keep those so far.
+
+        Raises
+        ------
+        InputError
+            If a function in a file raises an exception of its own.
         """
-        return self.function(history, epoch, **self.settings)
+        if not self.code:
+            return self.function(history, epoch, **self.settings)
+        try:
+            return self.function(history, epoch, **self.settings)
+        except (InputError, RunError):
+            raise
+        except Exception as error:
+            raise InputError(f"policy {self}", f"raised {described(error)}") from error
 
     def warm_up(self) -> None:
         """Compile what the policy itself runs, so that its time is not that of compiling."""

@@ -334,7 +334,10 @@ class _Run:
             found = self._policy(history, epoch)
             seconds = time.perf_counter() - begin
             if found is not None:
-                new = checked_home(epoch.instance, found)
+                try:
+                    new = checked_home(epoch.instance, found)
+                except InputError as error:
+                    raise error.inside(f"policy {self._policy}") from error
                 clusters = None if history.solved is None else history.solved.clusters
                 solved = evaluate(epoch.instance, new).y, clusters
                 # Before comparing with True: True is an int, too.

@@ -21,6 +21,12 @@ SWITCH_ALL = """
 document.querySelectorAll(".switches [aria-pressed]").forEach((one) => one.click());
 redraw(plots).then(() => null);
 """
+# The colour of the numbers at an axis, or of texts if the page has no plots.
+INK = """
+((tick) => (tick ? getComputedStyle(tick).fill : getComputedStyle(document.body).color))(
+  document.querySelector(".xtick text")
+)
+"""
 LAYOUT = Path(__file__).parent / "layout.js"
 # The debugging protocol uses the file descriptors 3 and 4, so no port is needed.
 START = """
@@ -131,7 +137,7 @@ class Browser:
             assert self.faults() == [], f"{width} px"
             self.set_media(dark=True)
             self.evaluate(SWITCH_ALL)
-            assert self.evaluate("getComputedStyle(document.querySelector('.xtick text')).fill") == DARK_INK
+            assert self.evaluate(INK) == DARK_INK
             assert self.faults() == [], f"{width} px, dark, all axes switched"
 
     def evaluate(self, script):

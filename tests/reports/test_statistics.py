@@ -1,7 +1,17 @@
+import math
+
 import numpy as np
 import pytest
+import scipy.stats
 
-from relocbench.reports.statistics import blocked_interval, holm, paired
+from relocbench.reports.statistics import (
+    Ranks,
+    blocked_interval,
+    holm,
+    mean_ranks,
+    paired,
+    shifted_geometric_mean,
+)
 
 
 def test_the_interval_contains_the_mean_and_needs_five_values():
@@ -78,3 +88,31 @@ def test_small_differences_count_as_none():
     assert paired([1.0] * 5, [2.0] * 5).p == 0.0
     with pytest.raises(ValueError, match="at least one pair"):
         paired([], [])
+
+
+def test_the_shifted_geometric_mean_follows_its_definition():
+    assert shifted_geometric_mean([0.0, 30.0], 10.0) == pytest.approx(math.sqrt(10 * 40) - 10)
+    assert shifted_geometric_mean([7.0], 10.0) == pytest.approx(7.0)
+    assert shifted_geometric_mean([], 10.0) is None
+
+
+def test_ranks_and_their_test_agree_with_scipy():
+    table = np.random.default_rng(4).integers(0, 5, (12, 4)).astype(float)
+    found = mean_ranks(table.tolist())
+    assert found.mean == pytest.approx(scipy.stats.rankdata(table, axis=1).mean(axis=0))
+    assert found.p == pytest.approx(scipy.stats.friedmanchisquare(*table.T).pvalue)
+
+
+def test_the_critical_difference_is_that_of_the_published_tables():
+    # Demšar (2006), table 5: q = 2.569 for four methods.
+    assert mean_ranks(np.eye(4).tolist()).critical_difference == pytest.approx(2.569 * math.sqrt(20 / 24), rel=1e-3)
+
+
+def test_values_within_the_tie_share_a_rank():
+    assert mean_ranks([[1.0, 1.0 + 1e-9, 2.0]] * 2, tie=1e-6).mean == [1.5, 1.5, 3.0]
+
+
+def test_cliques_are_the_largest_sets_without_a_significant_difference():
+    ranks = Ranks(mean=[4.0, 1.0, 2.0, 2.5], samples=9, p=0.0, critical_difference=1.2)
+    assert ranks.cliques() == [[1, 2], [2, 3]]
+    assert Ranks([1.0, 3.0], 9, 0.0, 1.0).cliques() == []

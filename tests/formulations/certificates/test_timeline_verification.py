@@ -132,6 +132,28 @@ def test_shares_of_spools_are_limited_by_the_price_and_count_in_both_epochs(tmp_
     pytest.fail("too few timelines copy spools")
 
 
+@pytest.mark.parametrize(
+    ("cheaper", "reason"),
+    [
+        ({"handover": 0.0}, "potentials: expected no two numbers of a client that differ"),
+        ({"spool": 0.0}, "spool_shares: expected no more than the price"),
+        ({"publication_period": 20.0}, "claim"),
+    ],
+)
+def test_a_proof_for_higher_costs_proves_nothing_false(cheaper, reason):
+    """The certificate of the same timeline with higher prices, sent with the hash of the cheaper one."""
+    refused = 0
+    for seed in (*SEEDS, 2, 7):
+        timeline, _, certificate = sample(seed)
+        cheap = timeline.with_prices(**cheaper)
+        least = exact_schedule_cost(cheap, [home.tolist() for home in enumeration.solve(cheap).homes])
+        assert cheap.hash == timeline.hash or not verify_timeline(cheap, certificate).proved
+        verdict = verify_timeline(cheap, dataclasses.replace(certificate, timeline=cheap.hash, homes=None))
+        refused += reason in verdict.reason
+        assert not verdict.proved or verdict.bound <= least
+    assert refused
+
+
 def with_claim(content, factor):
     """Raise all claims of a certificate by a factor."""
     content = copy.deepcopy(content)

@@ -125,7 +125,7 @@ def test_gaps_between_epochs_are_allowed():
         (lambda: Prices(handover=-1), "prices.handover: expected a number from 0 to 1e+12, got -1"),
         (
             lambda: Prices(publication_period=0),
-            "prices.publication_period: expected a number above 0 to 1e+12, got 0",
+            "prices.publication_period: expected a number from 1e-12 to 1e+12, got 0",
         ),
     ],
 )

@@ -12,7 +12,6 @@ from relocbench.reports.benchmark.measures import (
     primal_dual_gap,
     primal_dual_integral,
     primal_integral,
-    shifted_geometric_mean,
     solved_by_all,
     trajectory,
 )
@@ -22,12 +21,6 @@ from tests.reports.benchmark.samples import LIMIT, race, row
 
 def assessed(*rows):
     return assess(rows, wrong_answers(rows))
-
-
-def test_the_shifted_geometric_mean_follows_its_definition():
-    assert shifted_geometric_mean([0.0, 30.0]) == pytest.approx(math.sqrt(10 * 40) - 10)
-    assert shifted_geometric_mean([7.0]) == pytest.approx(7.0)
-    assert shifted_geometric_mean([]) is None
 
 
 def test_a_profile_counts_every_problem_also_unproved_ones():

@@ -37,7 +37,7 @@ def test_the_page_loads_with_all_plots_and_tables_sort(chromium, tmp_path):
     assert "prove the optimum of 2 of 3 problems" in chromium.texts(".lead")[0]
     chromium.evaluate("document.querySelector('table').tHead.rows[0].cells[1].querySelector('button').click()")
     first = "[...document.querySelector('table').tBodies[0].rows].map((row) => row.cells[0].textContent)"
-    assert chromium.evaluate(first) == ["milp-strong", "cfn", "cpsat", "NS"]
+    assert chromium.evaluate(first) == ["milp-strong", "cfn", "virtual best", "cpsat", "NS"]
     assert chromium.evaluate("document.querySelector('a[href$=\".log\"]').href") == log.as_uri()
 
 

@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from relocbench.reports.gate.comparison import Pairs, Rule, compare
+from relocbench.reports.gate.comparison import Pairs, Rule, Timed, compare
+from relocbench.reports.gate.machine_speed import COMPUTATIONS, speed_change
 
 # About as many instances and seeds as the gate has by default.
 NAMES = [
@@ -139,3 +140,45 @@ def test_changes_do_not_depend_on_the_unit_of_delays(factor):
     assert (same, nothing) == (0.0, 0.0)
     assert worse == pytest.approx(math.log(1.5))
     assert infinite == pytest.approx(math.log(1e9))
+
+
+def time_failures(seed, factor, *, noise=0.1, machine=0.0, rule=None):
+    """Return how often a method fails whose times are multiplied, on a machine that is 1.5 times as slow.
+
+    The changes of speed of the method and of each reference computation differ by ``machine``.
+    """
+    rng, failed = np.random.default_rng(seed), 0
+    names = [name for name in NAMES if name.startswith(("small", "paper", "large"))]
+    for _ in range(REPEATS):
+        own, *kernels = 1.5 * np.exp(machine * rng.standard_normal(1 + len(COMPUTATIONS)))
+        before = dict.fromkeys(COMPUTATIONS, 0.01)
+        now = dict(zip(COMPUTATIONS, 0.01 * np.array(kernels) * np.exp(0.02 * rng.standard_normal()), strict=True))
+        level = {name: 10 ** rng.uniform(-2, 1) for name in names}
+
+        def times(name, by=1.0, level=level):
+            return list(by * level[name] * np.exp(noise * rng.standard_normal(SEEDS)))
+
+        pairs = {name: Pairs(times(name), times(name, own * factor)) for name in names}
+        found = compare({}, rule, timed=[Timed("m", "time", pairs, speed_change(before, now))])
+        assert {finding.criterion for finding in found} == {"time"}
+        assert {finding.scope for finding in found} == {"all", "group"}
+        failed += any(finding.worse for finding in found)
+    return failed
+
+
+@pytest.mark.parametrize("machine", [0.0, 0.05, 0.15])
+def test_an_unchanged_method_on_a_slower_machine_rarely_fails(machine):
+    assert time_failures(5, 1.0, machine=machine) <= 18
+    # Without a least effect, only the significance of the change decides.
+    assert time_failures(5, 1.0, machine=machine, rule=Rule(time_effect=-1.0)) <= 18
+
+
+def test_a_small_slowdown_passes_and_a_large_one_fails():
+    assert time_failures(6, 1.1) <= 18
+    assert time_failures(7, 1.5) >= 0.95 * REPEATS
+
+
+def test_on_a_machine_of_another_kind_the_test_of_times_is_more_careful():
+    """The reference computations disagree there, and nobody knows which of them the method resembles."""
+    assert time_failures(8, 1.5, machine=0.15) < time_failures(8, 1.5, machine=0.02)
+    assert time_failures(9, 3.0, machine=0.15) >= 0.9 * REPEATS

@@ -40,6 +40,9 @@ def test_the_best_period_and_its_trend_come_from_the_costs():
     flat = words(costs=with_cost((5.0, "reloc"), {1: 2.1, 5: 2.0, 10: 2.01, 60: 2.5}))[PERIOD]
     assert "The best period is the same at every speed." in flat
     assert "Periods from 5 min to 10 min cost at most 1.0 % more" in flat
+    # A period that is dear ends the range, even if a longer one is cheap again.
+    gap = words(costs=with_cost((5.0, "reloc"), {1: 2.01, 5: 2.1, 10: 2.0, 60: 2.01}))[PERIOD]
+    assert "Periods from 10 min to 60 min cost at most 1.0 % more" in gap
     reversed_ = words(costs=with_cost((50.0, "reloc"), {1: 2.6, 5: 2.5, 10: 2.4, 60: 2.3}))[PERIOD]
     assert "The faster the clients, the longer the best period." in reversed_
 
@@ -76,6 +79,9 @@ def test_relocation_saves_what_the_costs_say():
     assert "At 5 km/h `relocate` costs **25 % more** [25 %, 25 %] than RELOC every 10 min" in dear
     same = words(relocate={5.0: 2.0})[RELOCATION]
     assert "At 5 km/h `relocate` costs the same as RELOC every 10 min" in same
+    hardly = words(relocate={5.0: 1.99999})[RELOCATION]
+    assert "At 5 km/h `relocate` costs the same as RELOC every 10 min" in hardly
+    assert "0.00 %" not in hardly
     assert RELOCATION not in words(relocate={})
 
 
@@ -108,6 +114,16 @@ def test_the_bars_and_the_line_of_the_bound_begin_at_the_same_cost(delay_bound):
 
 def test_the_best_number_of_clusters_moves_or_not():
     assert words()[CLUSTERS].startswith("**Yes.** The best number is 16 at 5 km/h and 4 at 50 km/h.")
+    # At 5 km/h, K = 16 is better than K = 4 with some seeds and worse with others.
+    found = results()
+    rows = [
+        replace(row, total=row.total * (0.9 if row.seed % 2 else 1.05))
+        if row.speed == 5.0 and row.method == "reloc[k=4]"
+        else row
+        for row in found.schedules
+    ]
+    unclear = {answer.question: answer.text for answer in answers(Summary(replace(found, schedules=tuple(rows))))}
+    assert unclear[CLUSTERS].startswith("**Not clearly.** The best number is 16 at 5 km/h and 4 at 50 km/h, but K = 4 ")
     same = {5.0: {"1": 2.2, "4": 2.0}, 50.0: {"1": 2.2, "4": 2.0}}
     assert words(clusters=same)[CLUSTERS].startswith("**No.** The best number is 4 at every speed.")
 

@@ -213,7 +213,9 @@ def test_a_policy_in_a_file_is_found_from_everywhere(tmp_path, monkeypatch):
     ("arguments", "problem"),
     [
         (("--speeds", "fast"), "--speeds: expected numbers from 0 between commas, got 'fast'"),
-        (("--periods", "0"), "--periods: expected whole numbers of epochs from 1, got 0"),
+        (("--periods", "0"), "--periods: expected whole numbers from 1 between commas, got '0'"),
+        (("--periods", "1.5"), "--periods: expected whole numbers from 1 between commas, got '1.5'"),
+        (("any.parquet", "--prices", "0,1"), "--prices: has no effect on timeline files"),
         (("--methods", "nope"), "method: expected one of"),
         (("--policies", "sometimes"), "policy: expected one of never, always,"),
         (("--set", "speeed=3"), "speeed: "),

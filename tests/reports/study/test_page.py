@@ -82,7 +82,7 @@ def test_the_page_is_complete_in_a_browser(measurements, tmp_path):
         [*measurements, failed], tmp_path / "report.html", command="relocbench study", facts={"x": 1}, warnings=warnings
     )
     with browser(tmp_path) as chromium:
-        assert chromium.open(path) == 4
+        assert chromium.open(path) == 5
         assert chromium.errors == []
         assert chromium.texts(".warning")[-2:] == ["A run contradicts a proof: a <b>.", "1 runs have no homes."]
         assert chromium.texts("h2") == [
@@ -93,10 +93,11 @@ def test_the_page_is_complete_in_a_browser(measurements, tmp_path):
             "Excess against time",
             "Every run",
             "Method against method",
+            "Mean ranks",
             "Glossary",
             "How it was made",
         ]
-        assert len(chromium.texts("figcaption")) == 4 + 4
+        assert len(chromium.texts("figcaption")) == 5 + 4
         assert all(len(caption) > 60 for caption in chromium.texts(".plot figcaption"))
         regimes = chromium.texts("details:first-of-type tbody tr td:nth-child(3)")
         assert "6 optima" in regimes

@@ -1,6 +1,7 @@
 """Bounds on timelines: never above the optimum, with and without potentials, and their certificates are verified."""
 
 import dataclasses
+import functools
 
 import numpy as np
 import pytest
@@ -37,11 +38,21 @@ def moving(**parameters):
     return generate_timeline(3, **{"n_epochs": 6, "topics": 10, "servers": 6, "speed": 100.0} | parameters)
 
 
-def test_where_handovers_are_dear_potentials_prove_much_more():
+@functools.cache
+def dear():
+    """Return a timeline with dear handovers, a good schedule, and what is proved with and without potentials."""
     timeline = moving(handover_price=300.0)
     schedule = replay(timeline, "relocate[ahead=4]", "nearest")
-    both = certify_timeline(timeline, schedule=schedule, time_limit=2)
-    apart = certify_timeline(timeline, schedule=schedule, time_limit=2, potentials=False)
+    return (
+        timeline,
+        schedule,
+        certify_timeline(timeline, schedule=schedule, time_limit=2),
+        certify_timeline(timeline, schedule=schedule, time_limit=2, potentials=False),
+    )
+
+
+def test_where_handovers_are_dear_potentials_prove_much_more():
+    timeline, schedule, both, apart = dear()
     assert both.objective == pytest.approx(schedule.cost.total)
     assert (both.verdict.status, apart.verdict.status) == ("optimal", "feasible")
     assert verify_timeline(timeline, dataclasses.replace(both.certificate, homes=None)).status == "bound"
@@ -50,10 +61,7 @@ def test_where_handovers_are_dear_potentials_prove_much_more():
 
 
 def test_in_several_windows_the_bound_is_valid_and_counts_handovers_within_them(monkeypatch):
-    timeline = moving(handover_price=300.0)
-    schedule = replay(timeline, "relocate", "nearest")
-    whole = certify_timeline(timeline, schedule=schedule, time_limit=2)
-    apart = certify_timeline(timeline, schedule=schedule, time_limit=2, potentials=False)
+    timeline, schedule, whole, apart = dear()
     monkeypatch.setattr(module, "PARAMS", dataclasses.replace(module.PARAMS, window_bytes=1 << 21))
     assert 2 <= len(list(module._windows(timeline))) < timeline.n_epochs
     parts = certify_timeline(timeline, schedule=schedule, time_limit=2)
@@ -61,7 +69,7 @@ def test_in_several_windows_the_bound_is_valid_and_counts_handovers_within_them(
 
 
 def test_topics_and_clients_that_change_keep_the_bound_valid():
-    timeline = moving(topic_churn=60.0, handover_price=100.0, publication_period=2.0)
+    timeline = moving(topic_churn=60.0, handover_price=100.0, publication_period=2.0, n_epochs=3)
     found = certify_timeline(timeline, time_limit=1)
     assert 0.5 * found.objective < found.bound <= found.objective
 
@@ -111,3 +119,20 @@ def test_schedules_are_read_from_every_file_that_has_one(tmp_path):
         write_schedule(timeline, homes, "x.txt")
     with pytest.raises(InputError, match=r"^timeline: expected a Timeline, got"):
         certify_timeline("moving.parquet")
+
+
+@pytest.mark.parametrize(
+    "prices",
+    [
+        {"handover": 5e-324, "spool": 5e-324},
+        {"handover": 1e12, "spool": 1e12},
+        {"handover": 0.0, "spool": 1e12, "publication_period": 1e12},
+        {"handover": 1e-300, "publication_period": 1e-12},
+    ],
+)
+def test_prices_of_any_size_have_a_proved_bound(prices):
+    timeline = tiny_timeline(4).with_prices(**prices)
+    least = enumeration.solve(timeline)
+    certified = certify_timeline(timeline, schedule=least.homes, time_limit=0.3)
+    assert certified.verdict.proved
+    assert 0 < certified.bound <= certified.objective == pytest.approx(least.cost.total)

@@ -14,6 +14,7 @@ from relocbench.instances.timeline.schedule_cost import schedule_cost
 from relocbench.instances.timeline.timeline import Timeline
 from relocbench.instances.timeline.window import window_instance
 from relocbench.runs.certify import certify
+from relocbench.runs.run_error import RunError
 from relocbench.runs.timeline.policies import POLICIES, as_policy, parse_policies
 from relocbench.runs.timeline.replay import replay
 from tests.timelines import random_homes, random_timeline
@@ -149,6 +150,26 @@ def test_a_policy_in_a_file_has_parameters_and_a_version(tmp_path):
         assert error.value.problem == problem
 
 
+def test_errors_of_a_policy_in_a_file_are_one_line_that_names_it(tmp_path):
+    path = tmp_path / "mine.py"
+    path.write_text(
+        "def fails(history, epoch):\n    raise RuntimeError('no\\nway')\n\n\n"
+        "def short(history, epoch):\n    return [0]\n\n\n"
+        "def solves(history, epoch):\n    return history.solve()\n\n\n"
+        "def method(instance, *, seed, time_limit):\n    raise RuntimeError('none')\n"
+    )
+    for function, problem in {
+        "fails": "epoch 0: policy mine.py:fails: raised RuntimeError: no way (mine.py, line 2)",
+        "short": "epoch 0: policy mine.py:short: home: expected ",
+    }.items():
+        with pytest.raises(InputError) as error:
+            replay(STILL, f"{path}:{function}", "nearest")
+        assert str(error.value).startswith(problem)
+    # An error of the method is not one of the policy.
+    with pytest.raises(RunError):
+        replay(STILL, f"{path}:solves", f"{path}:method")
+
+
 def test_arriving_clients_go_to_their_nearest_server_and_the_others_stay():
     timeline = random_timeline(4)
     home = random_homes(timeline, 4)[0]
@@ -197,7 +218,7 @@ def test_reloc_with_automatic_clusters_searches_near_its_last_choice():
         ("relocate[ahead=-1]", "epoch 0: policy relocate: expected ahead >= 0 and moves >= 1, got -1 and 200000"),
         (7, "policy: expected a name such as every[k=5], or a function, got 7"),
         (lambda epoch: None, "policy <lambda>: expected a function f(history, epoch) (too many positional arguments)"),
-        (lambda history, epoch: [0], "epoch 0: home: expected "),
+        (lambda history, epoch: [0], "epoch 0: policy <lambda>: home: expected "),
     ],
 )
 def test_a_wrong_policy_is_refused(text, problem):
