@@ -368,8 +368,22 @@ def _clusterings(instance: Instance, k: int | Literal["auto"], near: int, seed: 
         for count in dict.fromkeys(min(max(1, value), instance.n_servers) for value in (near, 2 * near, near // 2)):
             yield make_clusters(instance, count, seed)
         return
-    # From many clusters to few, because many small clusters take the least time.
-    yield make_clusters(instance, instance.n_servers, seed)
-    for power in range(instance.n_servers.bit_length() - 1, -1, -1):
-        if 2**power < instance.n_servers:
-            yield make_clusters(instance, 2**power, seed)
+    for count in auto_counts(instance.n_servers):
+        yield make_clusters(instance, count, seed)
+
+
+def auto_counts(n_servers: int) -> list[int]:
+    """Return the numbers of clusters that ``k=auto`` tries.
+
+    Parameters
+    ----------
+    n_servers
+        The number of servers.
+
+    Returns
+    -------
+    list of int
+        The number of servers and all smaller powers of two, from many clusters to few, because many small clusters take
+        the least time.
+    """
+    return [n_servers, *(2**power for power in range(n_servers.bit_length() - 1, -1, -1) if 2**power < n_servers)]

@@ -141,8 +141,8 @@ def scaled_capacities(instance: Instance, factor: float) -> Instance:
     """
     return dataclasses.replace(
         instance,
-        storage_capacity=_rounded(instance.storage_capacity * factor),
-        compute_capacity=_rounded(instance.compute_capacity * factor),
+        storage_capacity=rounded_capacities(instance.storage_capacity * factor),
+        compute_capacity=rounded_capacities(instance.compute_capacity * factor),
     )
 
 
@@ -159,6 +159,18 @@ def _share(demand: float, capacity: float) -> float:
     return demand / capacity if capacity else np.inf if demand else 0.0
 
 
-def _rounded(capacity: FloatArray) -> FloatArray:
+def rounded_capacities(capacity: FloatArray) -> FloatArray:
+    """Round capacities that were computed from sums.
+
+    Parameters
+    ----------
+    capacity
+        The capacities.
+
+    Returns
+    -------
+    array
+        The capacities with nine digits.
+    """
     # Nine digits, because the last bits of the sums may differ between machines.
     return np.array([float(f"{value:.9g}") for value in capacity])

@@ -50,6 +50,7 @@ SPARK_COMMANDS = (
     "anneal",
     "bound",
     "verify",
+    "study",
 )
 
 app = typer.Typer(

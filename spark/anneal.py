@@ -4,10 +4,8 @@
 evaluated as all homes are. The best of them are the result.
 """
 
-import shutil
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -20,9 +18,9 @@ from relocbench.instances.kernels.ragged import FloatArray, IntArray
 from relocbench.instances.kernels.random_numbers import random_words
 from relocbench.instances.kernels.random_streams import stream
 from relocbench.spark.assign import nearest_homes
-from relocbench.spark.checkpoints import run_once, write_dataset
+from relocbench.spark.checkpoints import read_dataset, run_once, write_dataset
 from relocbench.spark.evaluate import evaluate_homes
-from relocbench.spark.pipeline import read_dataset
+from relocbench.spark.locations import Location, relative_to, remove
 from relocbench.spark.placement import Field, read_field
 from relocbench.spark.region_tables import read_region, region_rows
 
@@ -86,9 +84,9 @@ class AnnealOptions:
 
 def anneal_folder(
     spark: "SparkSession",
-    folder: Path,
+    folder: Location,
     options: AnnealOptions,
-    start: Path | None = None,
+    start: Location | None = None,
     on_round: Callable[[int, float], None] | None = None,
 ) -> tuple[dict[str, Any], bool]:
     """Improve homes by annealing in regions.
@@ -117,7 +115,7 @@ def anneal_folder(
     field = read_field(folder / "field")
     clients = read_dataset(spark, folder / "field" / "clients")
     out = folder / "anneal"
-    inputs = {"method": "anneal", **asdict(options), "start": None if start is None else str(start.resolve())}
+    inputs = {"method": "anneal", **asdict(options), "start": None if start is None else relative_to(start, folder)}
 
     def first_homes() -> dict[str, Any]:
         homes = nearest_homes(clients, field) if start is None else read_dataset(spark, start)
@@ -151,9 +149,9 @@ class _Round:
     field: Field
     options: AnnealOptions
     number: int
-    before: Path
+    before: Location
     record: dict[str, Any]
-    folder: Path
+    folder: Location
 
     def run(self) -> dict[str, Any]:
         """Anneal all regions, write the homes, and return their cost and the prices."""
@@ -177,7 +175,7 @@ class _Round:
             after = [list(prices[0]), list(prices[1])]
         for row in result.where("server IS NOT NULL").collect():
             after[0][row["server"]], after[1][row["server"]] = row["storage_price"], row["compute_price"]
-        shutil.rmtree(raw)
+        remove(raw)
         return _cost(self.spark, self.clients, field, self.folder / "homes") | {"prices": after}
 
 
@@ -206,6 +204,6 @@ def _region_task(
     return anneal
 
 
-def _cost(spark: "SparkSession", clients: "DataFrame", field: Field, homes: Path) -> dict[str, Any]:
+def _cost(spark: "SparkSession", clients: "DataFrame", field: Field, homes: Location) -> dict[str, Any]:
     """Return the cost of homes, under the names of ``relocbench evaluate --json``."""
     return evaluate_homes(clients, read_dataset(spark, homes), field, homes).values()

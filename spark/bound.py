@@ -11,7 +11,6 @@ import functools
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from fractions import Fraction
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -25,7 +24,7 @@ from relocbench.instances.errors import InputError
 from relocbench.instances.kernels.ragged import FloatArray, IntArray
 from relocbench.instances.kernels.random_streams import stream
 from relocbench.instances.region_state import RegionState
-from relocbench.spark.checkpoints import INPUTS_KEY, read_record, run_once, write_dataset
+from relocbench.spark.checkpoints import INPUTS_KEY, read_dataset, read_record, run_once, write_dataset
 from relocbench.spark.dual_tables import (
     DUAL_SCHEMA,
     block_rows,
@@ -36,7 +35,7 @@ from relocbench.spark.dual_tables import (
     with_messages,
 )
 from relocbench.spark.evaluate import evaluate_homes
-from relocbench.spark.pipeline import read_dataset
+from relocbench.spark.locations import Location, relative_to
 from relocbench.spark.placement import Field, read_field
 from relocbench.spark.region_tables import read_region, region_rows
 
@@ -115,8 +114,8 @@ class BoundOptions:
 
 def bound_folder(
     spark: "SparkSession",
-    folder: Path,
-    homes: Path,
+    folder: Location,
+    homes: Location,
     options: BoundOptions,
     on_round: Callable[[int, float], None] | None = None,
 ) -> tuple[dict[str, Any], bool]:
@@ -153,7 +152,7 @@ def bound_folder(
     check_delegation(field.cloud_delay, server_delays(field))
     clients = read_dataset(spark, folder / "field" / "clients")
     out = folder / "bound"
-    inputs = {**asdict(options), "homes": str(homes.resolve())}
+    inputs = {**asdict(options), "homes": relative_to(homes, folder)}
     count = min(options.labels, len(field.server_x))
 
     def first() -> dict[str, Any]:
@@ -170,7 +169,7 @@ def bound_folder(
         write_dataset(first_dual(clients, labels, field, count), at / "dual")
         return {"objective": evaluation.objective, "Y": evaluation.y}
 
-    def improve(number: int, before: Path) -> dict[str, Any]:
+    def improve(number: int, before: Location) -> dict[str, Any]:
         region = options.regions(field, number)
         good, dual = read_dataset(spark, homes), read_dataset(spark, before / "dual").where("topic IS NOT NULL")
         rows = block_rows(clients, good, dual, region).groupBy("region")
@@ -204,7 +203,7 @@ def bound_folder(
     return run_once(out, inputs, compute)
 
 
-def verify_folder(spark: "SparkSession", folder: Path) -> tuple[bool, dict[str, Any], float]:
+def verify_folder(spark: "SparkSession", folder: Location) -> tuple[bool, dict[str, Any], float]:
     """Verify a bound again, from the datasets alone.
 
     Parameters
@@ -228,14 +227,16 @@ def verify_folder(spark: "SparkSession", folder: Path) -> tuple[bool, dict[str, 
     check_delegation(field.cloud_delay, server_delays(field))
     inputs = record[INPUTS_KEY]
     count = min(int(inputs["labels"]), len(field.server_x))
-    found = verified_sum(spark, folder, Path(inputs["homes"]), count)
+    found = verified_sum(spark, folder, folder / inputs["homes"], count)
     proved = found >= int(record["claim"]) and Fraction(record["bound"]) <= Fraction(
         int(record["claim"]), 1 << UNIT_BITS
     )
     return proved, record, rounded_down(Fraction(found, 1 << UNIT_BITS))
 
 
-def verified_sum(spark: "SparkSession", folder: Path, homes: Path, count: int, block_clients: int = 4000) -> int:
+def verified_sum(
+    spark: "SparkSession", folder: Location, homes: Location, count: int, block_clients: int = 4000
+) -> int:
     """Compute exactly, in blocks, what the dual of a folder proves.
 
     Parameters

@@ -9,7 +9,15 @@ import pyarrow.parquet as pq
 
 from relocbench.heuristics import nearest, otos
 from relocbench.heuristics.clusters import make_clusters
-from relocbench.heuristics.reloc import Related, Steps, factor_relations, loop_rules, relation_finder, run_clusters
+from relocbench.heuristics.reloc import (
+    Related,
+    Steps,
+    auto_counts,
+    factor_relations,
+    loop_rules,
+    relation_finder,
+    run_clusters,
+)
 from relocbench.heuristics.reloc_tasks import cluster_tasks
 from relocbench.instances.errors import InputError, reason
 from relocbench.instances.evaluation import evaluate
@@ -19,6 +27,7 @@ from relocbench.instances.kernels.ragged import FloatArray, IntArray, Ragged
 from relocbench.spark.assign import RelocOptions
 from relocbench.spark.checkpoints import INPUTS_KEY, read_record
 from relocbench.spark.locations import Location, arrow_file
+from relocbench.spark.pipeline import CHOSEN_KEY, FACTORS, FACTORS_KEY, RESULTS
 from relocbench.spark.placement import read_field
 
 
@@ -89,6 +98,22 @@ def read_local(folder: Location) -> tuple[Instance, IdArray]:
     return instance, ids
 
 
+def local_ids(folder: Location) -> IdArray:
+    """Read the ids of the clients of a full-scale instance.
+
+    Parameters
+    ----------
+    folder
+        A folder that ``relocbench spark reloc`` wrote.
+
+    Returns
+    -------
+    numpy.ndarray
+        The ids, sorted.
+    """
+    return np.sort(_read(folder / "field" / "clients", ["client"])["client"].to_numpy())
+
+
 def read_homes(folder: Location, ids: IdArray) -> IntArray:
     """Read a dataset of homes.
 
@@ -140,7 +165,7 @@ def read_factors(folder: Location, ids: IdArray) -> FloatArray:
     return np.ascontiguousarray(flat.reshape(len(ids), -1))
 
 
-def local_homes(folder: Location, method: str, instance: Instance, ids: IdArray) -> IntArray:
+def local_homes(folder: Location, result: Location, instance: Instance, ids: IdArray) -> IntArray:
     """Run the local method with the options that the Spark run had.
 
     RELOC by factors uses the factors in the folder. The local factorisation would compute others.
@@ -148,9 +173,9 @@ def local_homes(folder: Location, method: str, instance: Instance, ids: IdArray)
     Parameters
     ----------
     folder
-        A folder that ``relocbench spark reloc`` wrote.
-    method
-        ``reloc``, ``nearest`` or ``otos``.
+        A folder that ``relocbench spark reloc`` or ``relocbench spark study`` wrote.
+    result
+        The folder of the result in it.
     instance, ids
         What :func:`read_local` returned for the folder.
 
@@ -162,24 +187,33 @@ def local_homes(folder: Location, method: str, instance: Instance, ids: IdArray)
     Raises
     ------
     InputError
-        If the method is another one. The draws of ``random`` differ between Spark and the local method.
+        If the method is not RELOC, NS or OTOS. The draws of ``random`` differ between Spark and the local method.
     """
+    record = read_record(result)
+    method = record[INPUTS_KEY]["method"]
     if method == "nearest":
         return nearest.solve(instance, seed=0, time_limit=0.0).home
     if method == "otos":
         return otos.solve(instance, seed=0, time_limit=0.0).home
     if method != "reloc":
-        raise InputError(str(folder), f"expected reloc, nearest or otos, got {method}: it draws differently on Spark")
-    options = RelocOptions.of_record(read_record(folder / method)[INPUTS_KEY])
+        raise InputError(str(result), f"expected reloc, nearest or otos, got {method}: nothing local to compare with")
+    options = RelocOptions.of_record(record[INPUTS_KEY])
     related: Related | None
     if options.needs_factors:
-        factors = read_factors(folder / "factors" / "factors", ids)
+        factors = read_factors(folder / record.get(FACTORS_KEY, FACTORS) / "factors", ids)
         related = factor_relations(factors, options, options.related, options.seed)
     else:
         related = relation_finder(instance, options, options.related, options.seed)
-    clusters = make_clusters(instance, options.k, options.seed)
-    tasks = cluster_tasks(instance, clusters, visits=options.visits(ids, _topic_ids(folder)))
-    return run_clusters(instance, tasks, Steps(related, loop_rules(options)), threads=2)
+    steps, visits = Steps(related, loop_rules(options)), options.visits(ids, _topic_ids(folder))
+
+    def homes(count: int) -> IntArray:
+        tasks = cluster_tasks(instance, make_clusters(instance, count, options.seed), visits=visits)
+        return run_clusters(instance, tasks, steps, threads=2)
+
+    if CHOSEN_KEY not in record:
+        return homes(options.k)
+    # k=auto: the first of the cheapest.
+    return min(map(homes, auto_counts(instance.n_servers)), key=lambda home: evaluate(instance, home).objective)
 
 
 def compare(folder: Location, method: str) -> Comparison:
@@ -188,9 +222,9 @@ def compare(folder: Location, method: str) -> Comparison:
     Parameters
     ----------
     folder
-        A folder that ``relocbench spark reloc`` wrote.
+        A folder that ``relocbench spark reloc`` or ``relocbench spark study`` wrote.
     method
-        ``reloc``, ``nearest`` or ``otos``.
+        ``reloc``, ``nearest`` or ``otos``, or the name of a folder in ``results``.
 
     Returns
     -------
@@ -198,10 +232,13 @@ def compare(folder: Location, method: str) -> Comparison:
         How many homes differ, and both objectives.
     """
     instance, ids = read_local(folder)
-    homes, objective = read_homes(folder / method / "homes", ids), read_record(folder / method)["objective"]
-    local = local_homes(folder, method, instance, ids)
+    result = next((path for path in (folder / method, folder / RESULTS / method) if path.is_dir()), folder / method)
+    record = read_record(result)
+    with_homes = folder / RESULTS / record[CHOSEN_KEY] if CHOSEN_KEY in record else result
+    homes = read_homes(with_homes / "homes", ids)
+    local = local_homes(folder, result, instance, ids)
     different = int(np.count_nonzero(homes != local))
-    return Comparison(len(ids), different, objective, evaluate(instance, local).objective)
+    return Comparison(len(ids), different, record["objective"], evaluate(instance, local).objective)
 
 
 def _topic_ids(folder: Location) -> IdArray:

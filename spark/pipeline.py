@@ -5,11 +5,10 @@ repeated.
 """
 
 import math
-import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 from relocbench.instances.evaluation import Evaluation
 from relocbench.instances.generators.paper_generator import PaperParameters
@@ -25,14 +24,18 @@ from relocbench.spark.assign import (
 from relocbench.spark.checkpoints import RECORD_FILE, read_dataset, read_record, run_once, write_dataset
 from relocbench.spark.evaluate import evaluate_homes
 from relocbench.spark.factors import factor_blocks, factorise
+from relocbench.spark.field_choices import FieldChoices
 from relocbench.spark.locations import Location
 from relocbench.spark.placement import Field, earlier_field_inputs, field_inputs, place_field, read_field
+from relocbench.spark.stages import STAGES_KEY, OnStage, Stages
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-Result = TypeVar("Result")
-OnStage = Callable[[str, float], None]
+# The folder of factors and the folder of one result, below the folder of an instance.
+FACTORS, RESULTS = "factors", "results"
+# Keys of the record of a result, besides the cost.
+CLIENTS_KEY, FACTORS_KEY, CHOSEN_KEY = "clients_by_server", "factors", "chosen"
 
 
 def solve_field(
@@ -44,6 +47,7 @@ def solve_field(
     options: RelocOptions,
     *,
     proportional: bool = True,
+    choices: FieldChoices | None = None,
     on_stage: OnStage | None = None,
 ) -> tuple[dict[str, Any], bool]:
     """Run a method on an instance made from topics.
@@ -59,8 +63,8 @@ def solve_field(
         method, ``homes``.
     method
         The method.
-    parameters, proportional
-        As for :func:`spark.placement.place_field`.
+    parameters, proportional, choices
+        As for :func:`spark.placement.place_field`; by default no choices.
     options
         The options of RELOC. Their seed is also the seed of positions and of random homes.
     on_stage
@@ -73,33 +77,102 @@ def solve_field(
     existed
         Whether the homes had been computed by an earlier call.
     """
+    stages, choices = Stages(on_stage), choices or FieldChoices()
+    field = place_field(spark, topics, out / "field", parameters, options.seed, proportional, choices, stages)
+    return solve_method(spark, out, field, method, options, folder=method, factors=FACTORS, stages=stages)
 
-    def timed(stage: str, work: Callable[[], Result]) -> Result:
-        begin = time.perf_counter()
-        result = work()
-        if on_stage is not None:
-            on_stage(stage, time.perf_counter() - begin)
-        return result
 
-    field = timed("field", lambda: place_field(spark, topics, out / "field", parameters, options.seed, proportional))
-    clients = read_dataset(spark, out / "field" / "clients")
-    factors = None
+def solve_method(
+    spark: "SparkSession",
+    instance: Location,
+    field: Field,
+    method: Method,
+    options: RelocOptions,
+    *,
+    folder: str,
+    factors: str,
+    stages: Stages,
+    labels: Mapping[str, str] | None = None,
+) -> tuple[dict[str, Any], bool]:
+    """Run a method on an instance whose field exists.
+
+    Parameters
+    ----------
+    spark
+        The session.
+    instance
+        The folder of the instance.
+    field
+        The field in that folder.
+    method, options
+        As for :func:`solve_field`.
+    folder, factors
+        The folders of the result and of the factors, relative to that of the instance.
+    stages
+        Notes what the stages use.
+    labels
+        Further entries of the record.
+
+    Returns
+    -------
+    record
+        The cost of the homes, the number of clients of each server, and the inputs of the step.
+    existed
+        Whether the homes had been computed by an earlier call.
+    """
+    clients = read_dataset(spark, instance / "field" / "clients")
+    factor_rows = None
     if method == "reloc" and options.needs_factors:
-        timed("factors", lambda: _write_factors(clients, field, out / "factors", options))
-        factors = read_dataset(spark, out / "factors" / "factors")
+        _write_factors(clients, field, instance / factors, options, stages)
+        factor_rows = read_dataset(spark, instance / factors / "factors")
+    methods: dict[Method, Callable[[], DataFrame]] = {
+        "reloc": lambda: reloc_homes(clients, factor_rows, field, options),
+        "nearest": lambda: nearest_homes(clients, field),
+        "random": lambda: random_homes(clients, field, options.seed),
+        "otos": lambda: otos_homes(clients, field),
+    }
 
     def compute() -> dict[str, Any]:
-        methods: dict[Method, Callable[[], DataFrame]] = {
-            "reloc": lambda: reloc_homes(clients, factors, field, options),
-            "nearest": lambda: nearest_homes(clients, field),
-            "random": lambda: random_homes(clients, field, options.seed),
-            "otos": lambda: otos_homes(clients, field),
-        }
-        homes = out / method / "homes"
-        timed("homes", lambda: write_dataset(methods[method](), homes))
-        return timed("evaluation", lambda: evaluate_homes(clients, read_dataset(spark, homes), field, homes)).values()
+        homes = instance / folder / "homes"
+        _, used = stages.run("homes", lambda: write_dataset(methods[method](), homes))
+        record = {**(labels or {}), **evaluated(spark, instance, field, homes, stages, used)}
+        return record if factor_rows is None else {**record, FACTORS_KEY: factors}
 
-    return run_once(out / method, _method_inputs(method, options), compute, implied=IMPLIED_READING)
+    return run_once(instance / folder, _method_inputs(method, options), compute, implied=IMPLIED_READING)
+
+
+def evaluated(
+    spark: "SparkSession", instance: Location, field: Field, homes: Location, stages: Stages, used: Mapping[str, Any]
+) -> dict[str, Any]:
+    """Evaluate homes, and return the entries of the record of a result.
+
+    Parameters
+    ----------
+    spark
+        The session.
+    instance, field
+        The folder of the instance, and its field.
+    homes
+        The dataset of homes.
+    stages
+        Notes what the evaluation uses.
+    used
+        What the earlier stages of the result used.
+
+    Returns
+    -------
+    dict
+        The cost, under the names of ``relocbench evaluate --json``, the number of clients of each server, and what all
+        stages used.
+    """
+    rows, clients = read_dataset(spark, homes), read_dataset(spark, instance / "field" / "clients")
+    evaluation, evaluation_use = stages.run("evaluation", lambda: evaluate_homes(clients, rows, field, homes))
+    counts = {row["home"]: row["count"] for row in rows.groupBy("home").count().collect()}
+    return {
+        **evaluation.values(),
+        CLIENTS_KEY: [counts.get(server, 0) for server in range(len(field.server_x))],
+        STAGES_KEY: {**used, **evaluation_use},
+    }
 
 
 def finished_run(
@@ -110,12 +183,13 @@ def finished_run(
     options: RelocOptions,
     *,
     proportional: bool,
+    choices: FieldChoices,
 ) -> dict[str, Any] | None:
     """Return the record of an earlier run of :func:`solve_field`. This needs no session.
 
     Parameters
     ----------
-    topics, out, method, parameters, options, proportional
+    topics, out, method, parameters, options, proportional, choices
         As for :func:`solve_field`.
 
     Returns
@@ -134,7 +208,7 @@ def finished_run(
         return None
     if not all((out / step / RECORD_FILE).exists() for step in ("field", *(["factors"] * needs_factors), method)):
         return None
-    asked = field_inputs(read_record(topics, "spark arrange"), parameters, options.seed, proportional)
+    asked = field_inputs(read_record(topics, "spark arrange"), parameters, options.seed, proportional, choices)
     run_once(out / "field", asked, _nothing_to_compute, earlier_form=earlier_field_inputs(topics, asked))
     if needs_factors:
         run_once(out / "factors", _factor_inputs(options), _nothing_to_compute, implied=IMPLIED_READING)
@@ -175,8 +249,8 @@ def evaluate_folder(spark: "SparkSession", folder: Location, homes: Location) ->
     return evaluate_homes(clients, read_dataset(spark, homes), field, homes)
 
 
-def _write_factors(clients: "DataFrame", field: Field, folder: Location, options: RelocOptions) -> None:
-    def compute() -> dict[str, Any]:
+def _write_factors(clients: "DataFrame", field: Field, folder: Location, options: RelocOptions, stages: Stages) -> None:
+    def write() -> dict[str, Any]:
         rank, rounds, factorised = options.columns, options.rounds, options.factorised
         blocks = factor_blocks(field.memberships, field.n_blocks)
         with factorise(clients, field.topics, blocks, rank, rounds, folder / "work", factorised) as found:
@@ -184,5 +258,9 @@ def _write_factors(clients: "DataFrame", field: Field, folder: Location, options
         # The share is unknown if fewer than three rounds were allowed.
         missing = found.missing if math.isfinite(found.missing) else None
         return {"done": found.rounds, "captured": found.captured, "missing": missing, "converged": found.converged}
+
+    def compute() -> dict[str, Any]:
+        entries, used = stages.run("factors", write)
+        return {**entries, STAGES_KEY: used}
 
     run_once(folder, _factor_inputs(options), compute, implied=IMPLIED_READING)

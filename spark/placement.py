@@ -4,7 +4,7 @@ import math
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -14,7 +14,6 @@ from relocbench.instances.errors import InputError
 from relocbench.instances.generators.paper_generator import (
     LARGEST_SPREAD,
     PaperParameters,
-    place_servers,
     to_millimetres,
 )
 from relocbench.instances.kernels.id_hash import IdArray, hash_ids
@@ -22,12 +21,15 @@ from relocbench.instances.kernels.ragged import FloatArray
 from relocbench.instances.kernels.random_streams import stream
 from relocbench.spark.blocks import BLOCK_SCHEMA, pack, unpack
 from relocbench.spark.checkpoints import INPUTS_KEY, read_dataset, read_record, run_once, write_dataset
-from relocbench.spark.locations import Location, relative_to
+from relocbench.spark.locations import Location, relative_to, remove
+from relocbench.spark.stages import STAGES_KEY, Stages
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from pyspark.sql import DataFrame, SparkSession
 
 CLIENTS_SCHEMA = "client bigint, x double, y double, topic array<bigint>, position array<int>, size array<int>"
+# The lower left and the upper right corner of the area in which clients are placed, in km.
+Area: TypeAlias = tuple[FloatArray, FloatArray]
 # Memberships per block, which one task sorts in memory.
 BLOCK_MEMBERSHIPS = 1 << 19
 MAX_BLOCKS = 4096
@@ -68,6 +70,89 @@ class Field:
         return _block_count(self.memberships)
 
 
+class Choices(Protocol):
+    """What :func:`place_field` asks the choices of a field; :class:`spark.field_choices.FieldChoices` answers."""
+
+    @property
+    def people(self) -> Path | None:
+        """The file of the places of clients, if there is one."""
+
+    def inputs(self) -> dict[str, Any]:
+        """Return what the record of the field notes.
+
+        Returns
+        -------
+        dict
+            The choices that differ from the defaults.
+        """
+
+    def area(self, parameters: PaperParameters) -> Area:
+        """Return the area in which clients are placed.
+
+        Parameters
+        ----------
+        parameters
+            The parameters of the field.
+
+        Returns
+        -------
+        tuple of two arrays
+            The lower left and the upper right corner.
+        """
+
+    def server_positions(self, parameters: PaperParameters, seed: int) -> FloatArray:
+        """Place the servers.
+
+        Parameters
+        ----------
+        parameters, seed
+            As for :func:`place_field`.
+
+        Returns
+        -------
+        array of shape (servers, 2)
+            The positions in km.
+        """
+
+    def snapped(self, clients: "DataFrame", count: int) -> "DataFrame":
+        """Move clients to the places of people.
+
+        Parameters
+        ----------
+        clients
+            The dataset of clients.
+        count
+            The number of clients.
+
+        Returns
+        -------
+        pyspark.sql.DataFrame
+            The same dataset with other positions.
+        """
+
+    def capacities(
+        self, clients: "DataFrame", field: Field, squared_sizes: Callable[[], float], proportional: bool
+    ) -> tuple[FloatArray, FloatArray]:
+        """Return the capacities of the servers.
+
+        Parameters
+        ----------
+        clients
+            The dataset of clients.
+        field
+            The field with the capacities of the parameters.
+        squared_sizes
+            Returns ``Σ|C|²``.
+        proportional
+            As for :func:`place_field`.
+
+        Returns
+        -------
+        tuple of two arrays
+            Storage and compute capacities.
+        """
+
+
 def topics_folder(folder: Location) -> Location:
     """Find the dataset of topics.
 
@@ -91,7 +176,14 @@ def topics_folder(folder: Location) -> Location:
 
 
 def place_field(
-    spark: "SparkSession", topics: Location, out: Location, parameters: PaperParameters, seed: int, proportional: bool
+    spark: "SparkSession",
+    topics: Location,
+    out: Location,
+    parameters: PaperParameters,
+    seed: int,
+    proportional: bool,
+    choices: Choices,
+    stages: Stages,
 ) -> Field:
     """Place servers and clients, and write the dataset ``out/clients`` with the position and topics of each client.
 
@@ -108,8 +200,12 @@ def place_field(
     seed
         The seed of the positions.
     proportional
-        Whether the given capacities are multiplied by the ratio of topics per server to that of the paper. Then the
-        instance is as tight as those of the paper.
+        Whether the given capacities are multiplied by the ratio of topics, or of demand, per server to that of the
+        paper.
+    choices
+        The rule of the capacities, and real places.
+    stages
+        Notes what the step uses.
 
     Returns
     -------
@@ -121,22 +217,25 @@ def place_field(
     InputError
         If ``σ`` is too large for the field, or ``out`` was written with other inputs.
     """
-    if parameters.sigma > LARGEST_SPREAD * parameters.field_km:
-        most = LARGEST_SPREAD * parameters.field_km
-        raise InputError("--sigma", f"expected at most {most:g} for a field of {parameters.field_km:g} km")
+    low, high = choices.area(parameters)
+    shorter = float((high - low).min())
+    if parameters.sigma > LARGEST_SPREAD * shorter:
+        raise InputError("--sigma", f"expected at most {LARGEST_SPREAD * shorter:g} for a field of {shorter:g} km")
     arranged = read_record(topics, "spark arrange", ARRANGED_ENTRIES)
-    inputs = field_inputs(arranged, parameters, seed, proportional)
-    run_once(
-        out,
-        inputs,
-        lambda: _write_field(spark, topics, out, parameters, seed, proportional, arranged),
-        earlier_form=earlier_field_inputs(topics, inputs),
-    )
+    inputs = field_inputs(arranged, parameters, seed, proportional, choices)
+
+    def compute() -> dict[str, Any]:
+        entries, used = stages.run(
+            "field", lambda: _write_field(spark, topics, out, parameters, seed, proportional, choices, arranged)
+        )
+        return {**entries, STAGES_KEY: used}
+
+    run_once(out, inputs, compute, earlier_form=earlier_field_inputs(topics, inputs))
     return read_field(out)
 
 
 def field_inputs(
-    arranged: dict[str, Any], parameters: PaperParameters, seed: int, proportional: bool
+    arranged: dict[str, Any], parameters: PaperParameters, seed: int, proportional: bool, choices: Choices
 ) -> dict[str, Any]:
     """Return everything that determines the result of :func:`place_field`.
 
@@ -144,7 +243,7 @@ def field_inputs(
     ----------
     arranged
         The record of the topics.
-    parameters, seed, proportional
+    parameters, seed, proportional, choices
         As for :func:`place_field`.
 
     Returns
@@ -153,7 +252,7 @@ def field_inputs(
         The inputs of the step, for its record.
     """
     inputs = {"arranged": arranged[INPUTS_KEY], "seed": seed, "proportional": proportional}
-    return inputs | {"parameters": asdict(parameters)}
+    return inputs | {"parameters": asdict(parameters), **choices.inputs()}
 
 
 def earlier_field_inputs(topics: Location, inputs: dict[str, Any]) -> dict[str, Any]:
@@ -203,29 +302,47 @@ def _write_field(
     parameters: PaperParameters,
     seed: int,
     proportional: bool,
+    choices: Choices,
     arranged: dict[str, Any],
 ) -> dict[str, Any]:
     """Write the dataset of clients and return the entries of the record."""
     group = memberships_by_client(_block_count(arranged["memberships"]))
-    memberships = read_dataset(spark, topics_folder(topics)).mapInArrow(group, BLOCK_SCHEMA)
-    clients = memberships.groupBy("block").applyInArrow(_place_clients(parameters, seed), CLIENTS_SCHEMA)
-    write_dataset(clients, out / "clients")
-    n_clients = read_dataset(spark, out / "clients").count()
-    servers = place_servers(parameters, stream("spark", "servers", seed))
-    share = arranged["topics"] / PAPER.topics * PAPER.servers / parameters.servers if proportional else 1.0
-    return {
-        "topics_folder": relative_to(topics, out),
-        "server_x": servers[:, 0].tolist(),
-        "server_y": servers[:, 1].tolist(),
-        "storage": [parameters.storage * share] * parameters.servers,
-        "compute": [parameters.compute * share] * parameters.servers,
-        "cloud_delay": parameters.cloud_delay,
-        "delay_per_km": parameters.delay_per_km,
-        "spool_per_member": parameters.spool_per_member,
-        "clients": n_clients,
-        "topics": arranged["topics"],
-        "memberships": arranged["memberships"],
-    }
+    all_topics = read_dataset(spark, topics_folder(topics))
+    memberships = all_topics.mapInArrow(group, BLOCK_SCHEMA)
+    place = _place_clients(parameters.sigma, choices.area(parameters), seed)
+    clients = memberships.groupBy("block").applyInArrow(place, CLIENTS_SCHEMA)
+    snaps = choices.people is not None
+    placed = out / ("scattered" if snaps else "clients")
+    write_dataset(clients, placed)
+    clients = read_dataset(spark, placed)
+    n_clients = clients.count()
+    if snaps:
+        write_dataset(choices.snapped(clients, n_clients), out / "clients")
+        remove(placed)
+        clients = read_dataset(spark, out / "clients")
+    servers = choices.server_positions(parameters, seed)
+    field = Field(
+        server_x=servers[:, 0],
+        server_y=servers[:, 1],
+        storage_capacity=np.full(parameters.servers, parameters.storage),
+        compute_capacity=np.full(parameters.servers, parameters.compute),
+        cloud_delay=parameters.cloud_delay,
+        delay_per_km=parameters.delay_per_km,
+        spool_per_member=parameters.spool_per_member,
+        clients=n_clients,
+        topics=arranged["topics"],
+        memberships=arranged["memberships"],
+    )
+
+    def squared_sizes() -> float:
+        return float(all_topics.selectExpr("sum(size(members) * size(members))").collect()[0][0])
+
+    storage, compute = choices.capacities(clients, field, squared_sizes, proportional)
+    entries = {name: getattr(field, name) for name in Field.__dataclass_fields__}
+    del entries["storage_capacity"], entries["compute_capacity"]
+    entries |= {"server_x": field.server_x.tolist(), "server_y": field.server_y.tolist()}
+    entries["topics_folder"] = relative_to(topics, out)
+    return {**entries, "storage": storage.tolist(), "compute": compute.tolist()}
 
 
 def _block_count(memberships: int) -> int:
@@ -257,7 +374,7 @@ def memberships_by_client(n_blocks: int) -> Callable[[Iterator[pa.RecordBatch]],
     return regroup
 
 
-def _place_clients(parameters: PaperParameters, seed: int) -> Callable[[pa.Table], pa.Table]:
+def _place_clients(sigma: float, area: Area, seed: int) -> Callable[[pa.Table], pa.Table]:
     """Return a function for ``applyInArrow`` that places the clients of a block."""
 
     def place(table: pa.Table) -> pa.Table:
@@ -265,7 +382,7 @@ def _place_clients(parameters: PaperParameters, seed: int) -> Callable[[pa.Table
         order = np.lexsort((topic, client))
         client, topic, position, size = client[order], topic[order], position[order], size[order]
         ids, first = np.unique(client, return_index=True)
-        xy = positions(ids, topic[first], parameters.sigma, parameters.field_km, seed)
+        xy = positions(ids, topic[first], sigma, area, seed)
         start = pa.array(np.append(first, len(client)).astype(np.int32))
         return pa.table(
             {
@@ -281,7 +398,7 @@ def _place_clients(parameters: PaperParameters, seed: int) -> Callable[[pa.Table
     return place
 
 
-def positions(client: IdArray, first_topic: IdArray, sigma: float, field_km: float, seed: int) -> FloatArray:
+def positions(client: IdArray, first_topic: IdArray, sigma: float, area: Area, seed: int) -> FloatArray:
     """Draw the positions of clients as in the paper: Gaussian around the centre of the first topic, within the field.
 
     The centre of a topic follows from the topic's id and the seed. The offset of a client from that centre follows
@@ -295,8 +412,8 @@ def positions(client: IdArray, first_topic: IdArray, sigma: float, field_km: flo
         The id of each client's first topic.
     sigma
         The standard deviation ``σ`` in km.
-    field_km
-        The side of the field in km.
+    area
+        The corners of the field.
     seed
         The seed of the positions.
 
@@ -305,7 +422,8 @@ def positions(client: IdArray, first_topic: IdArray, sigma: float, field_km: flo
     numpy.ndarray
         One row ``(x, y)`` for each client, rounded to millimetres.
     """
-    centre = field_km * np.stack([_uniform(first_topic, "centre", seed, axis) for axis in (0, 1)], axis=1)
+    low, high = area
+    centre = low + (high - low) * np.stack([_uniform(first_topic, "centre", seed, axis) for axis in (0, 1)], axis=1)
     xy = np.empty_like(centre)
     # Positions outside the field are drawn again.
     outside = np.arange(len(xy))
@@ -314,7 +432,7 @@ def positions(client: IdArray, first_topic: IdArray, sigma: float, field_km: flo
         length = sigma * np.sqrt(-2.0 * np.log1p(-_uniform(client[outside], "length", seed, attempt)))
         angle = 2.0 * math.pi * _uniform(client[outside], "turn", seed, attempt)
         xy[outside] = centre[outside] + np.stack([length * np.cos(angle), length * np.sin(angle)], axis=1)
-        outside = outside[((xy[outside] < 0.0) | (xy[outside] > field_km)).any(axis=1)]
+        outside = outside[((xy[outside] < low) | (xy[outside] > high)).any(axis=1)]
         attempt += 1
     return to_millimetres(xy)
 

@@ -58,6 +58,8 @@ class Filters:
         The number of topics to draw from the remaining ones. 0: keep all.
     seed
         The seed of the draw.
+    undirected
+        Whether each line of the edge list means that both users follow each other.
     """
 
     min_size: int = 2
@@ -65,6 +67,7 @@ class Filters:
     max_topics_per_client: int = 4
     topics: int = 0
     seed: int = 0
+    undirected: bool = False
 
     def __post_init__(self) -> None:
         if not 1 <= self.min_size <= self.max_size:
@@ -104,6 +107,8 @@ def arrange(
     edges = find_edges(source)
     edges.require_text()
     options = {"max_bad": max_bad, **asdict(filters)}
+    if not filters.undirected:
+        del options["undirected"]  # records of earlier versions do not have it
     return run_once(
         out,
         {**edges.identity, **options},
@@ -121,7 +126,7 @@ def _write_topics(
 
     # An observation sums the counts while the edges are read, without a second pass over the files.
     totals = Observation()
-    pairs = read_edges(spark, edges).observe(
+    pairs = read_edges(spark, edges, filters.undirected).observe(
         totals, sql.sum("lines").alias("lines"), sql.sum("bad").alias("bad"), sql.min("example").alias("example")
     )
     pairs = pairs.where("block is not null").select("block", "payload")
@@ -186,7 +191,7 @@ def block_count(edges: EdgeList) -> int:
     return min(MAX_BLOCKS, max(8, -(-edges.text_bytes // BLOCK_BYTES)))
 
 
-def read_edges(spark: "SparkSession", edges: EdgeList) -> "DataFrame":
+def read_edges(spark: "SparkSession", edges: EdgeList, undirected: bool = False) -> "DataFrame":
     """Read the edges and pack them into blocks by follower.
 
     Parameters
@@ -195,6 +200,8 @@ def read_edges(spark: "SparkSession", edges: EdgeList) -> "DataFrame":
         The session.
     edges
         The files.
+    undirected
+        As for :class:`Filters`.
 
     Returns
     -------
@@ -206,7 +213,10 @@ def read_edges(spark: "SparkSession", edges: EdgeList) -> "DataFrame":
 
     def read(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for text in read_pieces(batches):
-            packed = pack(n_blocks, text.follower, text.followee)
+            follower, followee = text.follower, text.followee
+            if undirected:
+                follower, followee = np.concatenate([follower, followee]), np.concatenate([followee, follower])
+            packed = pack(n_blocks, follower, followee)
             counts = pa.record_batch(
                 [
                     pa.array([None], pa.int32()),

@@ -97,7 +97,7 @@ def read_places(sites: str | Path, clients: str | Path | None = None) -> Places:
     return Places(projected, None if clients is None else project(_read_degrees(Path(clients)), centre))
 
 
-def snap(wanted: FloatArray, points: FloatArray) -> FloatArray:
+def snap(wanted: FloatArray, points: FloatArray, once: bool | None = None) -> FloatArray:
     """Replace each position by the nearest point.
 
     Parameters
@@ -105,14 +105,16 @@ def snap(wanted: FloatArray, points: FloatArray) -> FloatArray:
     wanted
         The positions, processed in their order.
     points
-        The points. If there are at least as many as positions, each point is used at most once.
+        The points.
+    once
+        Whether each point is used at most once. By default it is, if there are at least as many as positions.
 
     Returns
     -------
     array of the shape of ``wanted``
         The chosen points.
     """
-    return points[_snap(wanted, points, len(wanted) <= len(points))]
+    return points[_snap(wanted, points, len(wanted) <= len(points) if once is None else once)]
 
 
 def map_centre(degrees: FloatArray) -> tuple[float, float]:

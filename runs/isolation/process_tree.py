@@ -86,6 +86,22 @@ def descendants(root: int) -> list[Process]:
     return [process for process in found if not process.ended]
 
 
+def all_of(root: int) -> list[Process]:
+    """List a process and the processes below it.
+
+    Parameters
+    ----------
+    root
+        The number of the process.
+
+    Returns
+    -------
+    list of Process
+        The process itself, if it exists, and :func:`descendants`.
+    """
+    return [process for process in _processes() if process.id == root] + descendants(root)
+
+
 def usage_of(processes: Iterable[Process]) -> Usage:
     """Add up what processes use.
 

@@ -44,6 +44,17 @@ def spark(path_without_java):
 
 
 @pytest.fixture(scope="session")
+def topics(spark, tmp_path_factory):
+    """Write about a thousand clients in 150 topics."""
+    graph = synthetic_follower_graph(stream("full scale"), topics=150, min_size=2, max_size=21, max_topics_per_client=6)
+    folder = tmp_path_factory.mktemp("full-scale")
+    edges = zip(graph.follower.tolist(), graph.followee.tolist(), strict=True)
+    (folder / "edges.txt").write_text("".join(f"{a}\t{b}\n" for a, b in edges))
+    arrange(spark, str(folder / "edges.txt"), folder / "topics", Filters())
+    return folder / "topics"
+
+
+@pytest.fixture(scope="session")
 def regions_field(spark, tmp_path_factory):
     """Write an instance with about 500 clients on 16 servers that some of them overload. Tests work on copies."""
     graph = synthetic_follower_graph(stream("regions"), topics=90, min_size=2, max_size=12, max_topics_per_client=4)

@@ -13,28 +13,14 @@ from relocbench.heuristics.clusters import divide_servers
 from relocbench.heuristics.readings import READINGS
 from relocbench.instances.errors import InputError
 from relocbench.instances.evaluation import evaluate
-from relocbench.instances.files.follower_graph import synthetic_follower_graph
 from relocbench.instances.generators.paper_generator import PaperParameters
-from relocbench.instances.kernels.random_streams import stream
 from relocbench.spark import placement
 from relocbench.spark.assign import RelocOptions, reloc_homes
 from relocbench.spark.compare_local import compare, read_homes, read_local
 from relocbench.spark.pipeline import evaluate_folder, finished_run, solve_field
 from relocbench.spark.placement import read_field
-from relocbench.spark.topics_from_graph import Filters, arrange
 
 PARTS = ("theta", "storage", "compute", "sent", "spread")
-
-
-@pytest.fixture(scope="module")
-def topics(spark, tmp_path_factory):
-    """Write about a thousand clients in 150 topics."""
-    graph = synthetic_follower_graph(stream("full scale"), topics=150, min_size=2, max_size=21, max_topics_per_client=6)
-    folder = tmp_path_factory.mktemp("full-scale")
-    edges = zip(graph.follower.tolist(), graph.followee.tolist(), strict=True)
-    (folder / "edges.txt").write_text("".join(f"{a}\t{b}\n" for a, b in edges))
-    arrange(spark, str(folder / "edges.txt"), folder / "topics", Filters())
-    return folder / "topics"
 
 
 @pytest.fixture

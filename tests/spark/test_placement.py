@@ -3,19 +3,21 @@ import pytest
 
 from relocbench.spark.placement import positions
 
+FIELD = np.zeros(2), np.full(2, 25.0)
+
 
 def test_a_position_depends_on_the_client_its_first_topic_and_the_seed_alone():
     client, topic = np.arange(1000) * 7, np.arange(1000) // 10
-    at = positions(client, topic, 5.0, 25.0, 3)
+    at = positions(client, topic, 5.0, FIELD, 3)
     order = np.random.default_rng(0).permutation(1000)[:300]
-    assert positions(client[order], topic[order], 5.0, 25.0, 3).tolist() == at[order].tolist()
-    assert positions(client, topic, 5.0, 25.0, 4).tolist() != at.tolist()
+    assert positions(client[order], topic[order], 5.0, FIELD, 3).tolist() == at[order].tolist()
+    assert positions(client, topic, 5.0, FIELD, 4).tolist() != at.tolist()
 
 
 @pytest.mark.parametrize("sigma", [0.5, 200.0])
 def test_positions_are_gaussian_around_topics_and_inside_the_field(sigma):
     client = np.arange(40_000)
-    at = positions(client, client // 200, sigma, 25.0, 0)
+    at = positions(client, client // 200, sigma, FIELD, 0)
     assert at.min() >= 0.0
     assert at.max() <= 25.0
     around = at.reshape(200, 200, 2)

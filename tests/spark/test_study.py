@@ -1,14 +1,25 @@
-"""A study on Spark. The test is in this folder because it uses the session of the folder."""
+"""Studies on Spark: of many instances, and at full scale. They use the session of this folder."""
 
 import contextlib
+import json
 
+import pyarrow.parquet as pq
 import pytest
+from typer.testing import CliRunner
 
+from relocbench.cli import app
+from relocbench.instances.errors import InputError
+from relocbench.instances.evaluation import evaluate
+from relocbench.reports.full_scale.page import lead
+from relocbench.reports.full_scale.tables import read_study
 from relocbench.reports.study.runner import Design, run
 from relocbench.reports.study.subjects import of_family
 from relocbench.runs.run_store import read
 from relocbench.runs.selectors import parse_selector
 from relocbench.runs.sweep import Limits
+from relocbench.spark.compare_local import compare, read_homes, read_local
+from relocbench.spark.placement import read_field
+from tests.reports.browser import browser
 
 
 @pytest.mark.slow
@@ -24,3 +35,79 @@ def test_a_study_on_spark_has_the_rows_of_a_local_one(spark, tmp_path):
     assert [row.home for row in results["spark"].proving] == [row.home for row in results["local"].proving]
     assert results["spark"].references == results["local"].references
     assert len(read(tmp_path / "spark" / "runs")[0]) == 3
+
+
+@pytest.fixture(scope="module")
+def full_scale(spark, topics, tmp_path_factory):
+    out = tmp_path_factory.mktemp("full-scale-study") / "out"
+    command = ["spark", "study", str(topics), "--servers", "4", "--load", "1.3", "--k", "auto", "--rounds", "2"]
+    command += ["--methods", "nearest,anneal,reloc,reloc[k=2,reading=pseudocode]", "--time-limit", "0.5"]
+    command += ["--bound-time", "4", "--out", str(out)]
+    first = CliRunner().invoke(app, [*command, "--json"], catch_exceptions=False)
+    return command, out, json.loads(first.stdout)
+
+
+@pytest.mark.slow
+def test_a_full_scale_study_has_the_homes_and_costs_of_the_local_methods(full_scale):
+    _, out, found = full_scale
+    rows = {row["result"]: row for row in pq.read_table(out / "results.parquet").to_pylist()}
+    candidates = [f"reloc_k-{k}_seed-0" for k in (4, 2, 1)]
+    svd, auto = "reloc_k-2_reading-pseudocode_seed-0", "reloc_k-auto_seed-0"
+    for name in (*candidates, svd, auto, "nearest_seed-0"):
+        assert compare(out, name).equal, name
+    instance, ids = read_local(out)
+    for name in (*candidates, svd, "anneal_seed-0_0.5-s", "certify_4-s"):
+        cost = evaluate(instance, read_homes(out / "results" / name / "homes", ids))
+        row = rows[name]
+        assert (row["y"], row["objective"]) == pytest.approx((cost.y, cost.objective), rel=1e-9)
+        assert row["least_theta"] == pytest.approx(cost.theta.min(), rel=1e-9)
+        assert row["overloaded_servers"] == (cost.theta < 1).sum()
+    least = min(candidates, key=lambda name: rows[name]["objective"])
+    assert (rows[auto]["chosen"], rows[auto]["k"]) == (least, rows[least]["k"])
+    best = min(row["objective"] for row in rows.values())
+    for row in rows.values():
+        assert row["excess"] == pytest.approx(row["objective"] / best - 1, abs=1e-12)
+        assert row["gap"] == pytest.approx((row["objective"] - found["bound"]) / row["objective"], abs=1e-12)
+    assert 0 < found["bound"] <= best
+    assert len(found["results"]) == len(rows)
+
+
+@pytest.mark.slow
+def test_the_tables_of_a_full_scale_study_add_up(full_scale):
+    _, out, _ = full_scale
+    clients = read_field(out / "field").clients
+    servers, clusters = (pq.read_table(out / f"{name}.parquet").to_pandas() for name in ("servers", "clusters"))
+    assert set(servers.groupby("result")["clients"].sum()) == {clients}
+    assert set(clusters.groupby("result")["clients"].sum()) == {clients}
+    assert set(clusters.groupby("result")["servers"].sum()) == {4}
+    stages = pq.read_table(out / "stages.parquet").to_pandas().set_index(["step", "stage"])
+    assert {"field", "homes", "evaluation", "factors"} == set(stages.index.get_level_values("stage"))
+    assert (stages["seconds"] > 0).all()
+    assert (stages["memory_mib"] > 10).all()
+
+
+@pytest.mark.slow
+def test_a_full_scale_study_is_continued_and_refuses_another_field(full_scale):
+    command, out, _ = full_scale
+    before = pq.read_table(out / "results.parquet")
+    again = CliRunner().invoke(app, command, catch_exceptions=False)
+    assert again.stderr.count("(computed earlier)") == len(before)
+    assert pq.read_table(out / "results.parquet").equals(before)
+    with pytest.raises(InputError, match=r"field: was written with load 1\.3"):
+        CliRunner().invoke(app, [*command, "--load", "1.4"], catch_exceptions=False)
+    limited = [*command, "--most-local-clients", "10", "--bound-time", "5"]
+    left = CliRunner().invoke(app, limited, catch_exceptions=False).stderr
+    assert "anneal: left out, because" in left
+    assert "bound: left out, because" in left
+
+
+@pytest.mark.slow
+def test_the_page_of_a_full_scale_study_states_the_result_and_is_readable(full_scale, tmp_path):
+    _, out, found = full_scale
+    study = read_study(out)
+    text = lead(study)
+    assert f"Y = **{study.results[0].y:.4g} ms**" in text
+    assert f"below **{found['bound'] / study.publications:.4g} ms**, by a verified certificate" in text
+    assert "against NS" in text
+    with browser(tmp_path) as window:
+        window.assert_readable(out / "index.html")

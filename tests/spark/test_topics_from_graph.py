@@ -214,3 +214,11 @@ def test_a_full_disk_is_one_line_and_leaves_nothing(spark, edge_file, tmp_path, 
             app, ["spark", "arrange", str(edge_file), "--out", str(tmp_path / "out")], catch_exceptions=False
         )
     assert not (tmp_path / "out").exists()
+
+
+def test_undirected_edges_make_topics_of_all_friends(spark, edge_file, tmp_path):
+    both = [*power_law(3), *((b, a) for a, b in power_law(3))]
+    arrange(spark, str(edge_file), tmp_path / "out", Filters(undirected=True))
+    assert rows(tmp_path / "out" / "topics") == reference(both)
+    with pytest.raises(InputError, match="out: was written with undirected True: choose another folder"):
+        arrange(spark, str(edge_file), tmp_path / "out", Filters())

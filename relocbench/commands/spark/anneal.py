@@ -10,9 +10,13 @@ from relocbench.terminal import print_cost, print_json
 
 
 def run(
-    instance: Annotated[Path, typer.Argument(help="Folder that `spark reloc` wrote, with any method.")],
+    instance: Annotated[
+        str,
+        typer.Argument(metavar="INSTANCE", help="Folder that `spark reloc` wrote, by any method; also a URI."),
+    ],
     start: Annotated[
-        Path | None, typer.Option(help="Parquet dataset of homes to start from. Default: the nearest servers.")
+        str | None,
+        typer.Option(metavar="PATH", help="Parquet dataset of homes to start from. Default: the nearest servers."),
     ] = None,
     rounds: Annotated[int, typer.Option(help="Number of rounds.", min=1)] = 16,
     proposals: Annotated[
@@ -33,16 +37,19 @@ def run(
     """
     from relocbench.spark.anneal import AnnealOptions, anneal_folder
     from relocbench.spark.checkpoints import INPUTS_KEY, unwrap_input_errors
+    from relocbench.spark.locations import location
     from relocbench.spark.placement import read_field
     from relocbench.spark.progress import run_with_progress
 
     options = AnnealOptions(rounds, proposals, region_clients, heat, seed)
-    read_field(instance / "field")  # report a missing folder before Java starts
+    folder, first = location(instance), None if start is None else location(start)
+    if isinstance(folder, Path):  # report a missing folder before Java starts
+        read_field(folder / "field")
     seen: list[float] = []
     with started(master, memory, partitions, conf) as spark, unwrap_input_errors():
         record, existed = run_with_progress(
             spark,
-            lambda: anneal_folder(spark, instance, options, start, on_round=lambda number, mean: seen.append(mean)),
+            lambda: anneal_folder(spark, folder, options, first, on_round=lambda number, mean: seen.append(mean)),
             "annealing",
         )
     if as_json:
@@ -50,4 +57,4 @@ def run(
         return
     print_cost(record)
     rounds_text = "computed earlier" if existed else "Y after each round: " + ", ".join(f"{mean:.5f}" for mean in seen)
-    print(f"homes in {instance / 'anneal' / 'homes'} ({rounds_text})")
+    print(f"homes in {folder / 'anneal' / 'homes'} ({rounds_text})")

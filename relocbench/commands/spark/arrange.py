@@ -25,6 +25,9 @@ def run(
     ] = 4,
     topics: Annotated[int, typer.Option(help="Number of topics to draw; 0: keep all.", min=0)] = 0,
     seed: Annotated[int, typer.Option(help="Seed of the draw.", min=0)] = 0,
+    undirected: Annotated[
+        bool, typer.Option("--undirected", help="Each line means that both users follow each other.")
+    ] = False,
     max_bad: Annotated[
         float, typer.Option(help="Largest permitted share of lines that are neither edges nor comments.", min=0, max=1)
     ] = 0.01,
@@ -48,7 +51,12 @@ def run(
     from relocbench.spark.topics_from_graph import Filters, arrange
 
     filters = Filters(
-        min_size=min_size, max_size=max_size, max_topics_per_client=max_topics_per_client, topics=topics, seed=seed
+        min_size=min_size,
+        max_size=max_size,
+        max_topics_per_client=max_topics_per_client,
+        topics=topics,
+        seed=seed,
+        undirected=undirected,
     )
     source, folder = location(edges), location(out)
     if isinstance(source, Path):  # report a missing file and a wrong folder before Java starts

@@ -10,9 +10,15 @@ from relocbench.terminal import print_json
 
 
 def run(
-    instance: Annotated[Path, typer.Argument(help="Folder that `spark reloc` wrote, with any method.")],
+    instance: Annotated[
+        str,
+        typer.Argument(metavar="INSTANCE", help="Folder that `spark reloc` wrote, by any method; also a URI."),
+    ],
     homes: Annotated[
-        Path | None, typer.Option(help="Parquet dataset of good homes. Default: those of `spark anneal` in the folder.")
+        str | None,
+        typer.Option(
+            metavar="PATH", help="Parquet dataset of good homes. Default: those of `spark anneal` in the folder."
+        ),
     ] = None,
     rounds: Annotated[int, typer.Option(help="Number of rounds.", min=1)] = 8,
     labels: Annotated[int, typer.Option(help="Number of servers of each client that have messages.", min=1)] = 12,
@@ -37,19 +43,22 @@ def run(
     from relocbench.instances.errors import InputError
     from relocbench.spark.bound import BoundOptions, bound_folder
     from relocbench.spark.checkpoints import INPUTS_KEY, unwrap_input_errors
+    from relocbench.spark.locations import location
     from relocbench.spark.placement import read_field
     from relocbench.spark.progress import run_with_progress
 
-    good = instance / "anneal" / "homes" if homes is None else homes
+    folder = location(instance)
+    good = folder / "anneal" / "homes" if homes is None else location(homes)
     options = BoundOptions(rounds, labels, sweeps, iterations, region_clients, seed)
-    read_field(instance / "field")  # report a missing folder before Java starts
-    if not good.exists():
+    if isinstance(folder, Path):  # report a missing folder before Java starts
+        read_field(folder / "field")
+    if isinstance(good, Path) and not good.exists():
         raise InputError(str(good), "does not exist: run `spark anneal` first, or give --homes")
     seen: list[float] = []
     with started(master, memory, partitions, conf) as spark, unwrap_input_errors():
         record, existed = run_with_progress(
             spark,
-            lambda: bound_folder(spark, instance, good, options, on_round=lambda number, bound: seen.append(bound)),
+            lambda: bound_folder(spark, folder, good, options, on_round=lambda number, bound: seen.append(bound)),
             "bounding",
         )
     if as_json:
@@ -57,4 +66,4 @@ def run(
         return
     print(f"ΣD = {record['objective']:.12g}, bound {record['bound']:.12g} (verified), gap {100 * record['gap']:.4g} %")
     rounds_text = "computed earlier" if existed else "after each round: " + ", ".join(f"{bound:.8g}" for bound in seen)
-    print(f"certificate in {instance / 'bound' / 'dual'} ({rounds_text})")
+    print(f"certificate in {folder / 'bound' / 'dual'} ({rounds_text})")

@@ -9,9 +9,12 @@ from relocbench.terminal import print_json
 
 def run(
     instance: Annotated[
-        str, typer.Argument(metavar="INSTANCE", help="Folder that `spark reloc` wrote: a path or a URI.")
+        str,
+        typer.Argument(metavar="INSTANCE", help="Folder that `spark reloc` or `spark study` wrote: a path or a URI."),
     ],
-    method: Annotated[str, typer.Option(help="The method: reloc, nearest or otos.")] = "reloc",
+    method: Annotated[
+        str, typer.Option(help="The method: reloc, nearest or otos; or the folder of a result of `spark study`.")
+    ] = "reloc",
     out: Annotated[
         str | None,
         typer.Option(metavar="PATH", help="Also write the instance as an ordinary local file (.json, .parquet)."),

@@ -11,7 +11,8 @@ from relocbench.terminal import print_cost, print_json
 
 def run(
     instance: Annotated[
-        str, typer.Argument(metavar="INSTANCE", help="Folder that `spark reloc` wrote: a path or a URI.")
+        str,
+        typer.Argument(metavar="INSTANCE", help="Folder that `spark reloc` or `spark study` wrote: a path or a URI."),
     ],
     homes: Annotated[str, typer.Argument(metavar="HOMES", help="Parquet dataset with columns client and home.")],
     master: Master = None,

@@ -7,7 +7,21 @@ from typing import Annotated, Literal
 
 import typer
 
-from relocbench.commands.options import Conf, Master, Memory, Partitions, started
+from relocbench.commands.options import Conf, Master, Memory, Partitions, People, Sites, started
+from relocbench.field_options import (
+    Capacities,
+    CloudDelay,
+    Compute,
+    DelayPerKm,
+    FieldKm,
+    Load,
+    Servers,
+    Sigma,
+    SpoolPerMember,
+    Storage,
+    Topics,
+    field_options,
+)
 from relocbench.heuristics.readings import (
     DEFAULT_READING,
     Cooperation,
@@ -20,7 +34,6 @@ from relocbench.heuristics.readings import (
 )
 from relocbench.terminal import print_cost, print_json
 
-FIELD = "Field"
 READING = "Reading of Algorithm 1 (default: as --reading has it)"
 # Relations that can be computed at full scale.
 Relation = Literal["svd", "exact"]
@@ -36,10 +49,8 @@ class MethodName(StrEnum):
 
 
 def run(
-    topics: Annotated[
-        str, typer.Argument(metavar="TOPICS", help="Folder that `spark arrange` wrote: a path or a URI.")
-    ],
-    servers: Annotated[int, typer.Option(help="L, the number of servers. A square number gives a grid.", min=1)],
+    topics: Topics,
+    servers: Servers,
     out: Annotated[str, typer.Option(metavar="PATH", help="Folder to write to: a path or a URI.")],
     k: Annotated[int, typer.Option(help="K, the number of clusters.", min=1)] = 4,
     method: Annotated[MethodName, typer.Option(help="The method.")] = MethodName.RELOC,
@@ -78,21 +89,17 @@ def run(
     client_order: Annotated[
         Order | None, typer.Option(help="Order of the clients of a topic.", rich_help_panel=READING)
     ] = None,
-    sigma: Annotated[float, typer.Option(help="σ in km.", rich_help_panel=FIELD)] = 5.0,
-    spool_per_member: Annotated[
-        float, typer.Option("--spool-per-member", "-p", help="p in u = p·|C|.", rich_help_panel=FIELD)
-    ] = 2.0,
-    storage: Annotated[
-        float | None,
-        typer.Option(help="A of every server. Default: as tight as in the paper.", rich_help_panel=FIELD),
-    ] = None,
-    compute: Annotated[
-        float | None,
-        typer.Option(help="B of every server. Default: as tight as in the paper.", rich_help_panel=FIELD),
-    ] = None,
-    cloud_delay: Annotated[float, typer.Option(help="dC in ms.", rich_help_panel=FIELD)] = 5.0,
-    delay_per_km: Annotated[float, typer.Option(help="γ in ms per km.", rich_help_panel=FIELD)] = 0.1,
-    field_km: Annotated[float, typer.Option(help="Side of the field in km.", rich_help_panel=FIELD)] = 25.0,
+    sigma: Sigma = 5.0,
+    spool_per_member: SpoolPerMember = 2.0,
+    capacities: Capacities = "topics",
+    storage: Storage = None,
+    compute: Compute = None,
+    load: Load = None,
+    sites: Sites = None,
+    people: People = None,
+    cloud_delay: CloudDelay = 5.0,
+    delay_per_km: DelayPerKm = 0.1,
+    field_km: FieldKm = 25.0,
     master: Master = None,
     memory: Memory = None,
     partitions: Partitions = None,
@@ -103,26 +110,26 @@ def run(
 
     Example: relocbench spark reloc topics --servers 1024 --k 64 --out huge
     """
-    from relocbench.instances.errors import InputError
-    from relocbench.instances.generators.paper_generator import PaperParameters
     from relocbench.spark.assign import RelocOptions
     from relocbench.spark.checkpoints import INPUTS_KEY, unwrap_input_errors
     from relocbench.spark.locations import location, require_writable
     from relocbench.spark.pipeline import finished_run, solve_field
-    from relocbench.spark.placement import PAPER, topics_folder
+    from relocbench.spark.placement import topics_folder
     from relocbench.spark.progress import run_with_progress
 
-    if (storage is None) != (compute is None):
-        raise InputError("--storage", "expected --storage and --compute together, or neither")
-    parameters = PaperParameters(
+    field = field_options(
         servers=servers,
         sigma=sigma,
         spool_per_member=spool_per_member,
+        capacities=capacities,
+        storage=storage,
+        compute=compute,
+        load=load,
+        sites=sites,
+        people=people,
         cloud_delay=cloud_delay,
         delay_per_km=delay_per_km,
         field_km=field_km,
-        storage=PAPER.storage if storage is None else storage,
-        compute=PAPER.compute if compute is None else compute,
     )
     chosen = named_reading(
         reading,
@@ -144,9 +151,16 @@ def run(
     if isinstance(folder, Path):
         require_writable(folder)
     stages: dict[str, float] = {}
-    proportional = storage is None
     # A finished run is reported without a session, which takes seconds to start.
-    earlier = finished_run(source, folder, method.value, parameters, options, proportional=proportional)
+    earlier = finished_run(
+        source,
+        folder,
+        method.value,
+        field.parameters,
+        options,
+        proportional=field.proportional,
+        choices=field.choices,
+    )
     if earlier is not None:
         record, existed = earlier, True
     else:
@@ -158,9 +172,10 @@ def run(
                     source,
                     folder,
                     method.value,
-                    parameters,
+                    field.parameters,
                     options,
-                    proportional=proportional,
+                    proportional=field.proportional,
+                    choices=field.choices,
                     on_stage=stages.__setitem__,
                 ),
                 method.value,

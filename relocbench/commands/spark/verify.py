@@ -10,7 +10,9 @@ from relocbench.terminal import print_json
 
 
 def run(
-    instance: Annotated[Path, typer.Argument(help="Folder with a bound that `spark bound` wrote.")],
+    instance: Annotated[
+        str, typer.Argument(metavar="INSTANCE", help="Folder with a bound that `spark bound` wrote: a path or a URI.")
+    ],
     master: Master = None,
     memory: Memory = None,
     partitions: Partitions = None,
@@ -24,15 +26,18 @@ def run(
     from relocbench.instances.errors import InputError
     from relocbench.spark.bound import verify_folder
     from relocbench.spark.checkpoints import read_record, unwrap_input_errors
+    from relocbench.spark.locations import location
     from relocbench.spark.progress import run_with_progress
 
-    read_record(instance / "bound")  # report a missing folder before Java starts
+    folder = location(instance)
+    if isinstance(folder, Path):  # report a missing folder before Java starts
+        read_record(folder / "bound", "spark bound")
     reason = ""
     found: float | None = None
     with started(master, memory, partitions, conf) as spark:
         try:
             with unwrap_input_errors():
-                verified = run_with_progress(spark, lambda: verify_folder(spark, instance), "verifying")
+                verified = run_with_progress(spark, lambda: verify_folder(spark, folder), "verifying")
             proved, record, found = verified
             if not proved:
                 reason = f"the dual proves {found:.12g} only, the claim is {record['bound']:.12g}"

@@ -1,0 +1,1 @@
+"""The report of a study at full scale: its tables and its page."""
