@@ -191,8 +191,8 @@ def _given(convert: Any, name: str, value: object) -> Any:
 class _Clients:
     """The clients that topics refer to: by their ids if they have some, otherwise by index."""
 
-    def __init__(self, count: int, ids: Sequence[Id] | None) -> None:
-        self._has_ids = ids is not None
+    def __init__(self, count: int, ids: Sequence[Id] | None, source: str) -> None:
+        self._has_ids, self._source = ids is not None, source
         self._position = {str(one): position for position, one in enumerate(range(count) if ids is None else ids)}
 
     def index(self, place: str, value: object) -> int:
@@ -206,14 +206,15 @@ class _Clients:
         if found is not None:
             return found
         first = next(iter(self._position))
-        expected = f"a client from 0 to {len(self._position) - 1}"
+        expected, fix = f"a client from 0 to {len(self._position) - 1}", ""
         if self._has_ids:
             expected = f"the id of a client such as {shown(first)}"
-        raise InputError(place, f"expected {expected}, got {shown(value)}")
+            fix = f"; add it to {self._source}, or remove it here"
+        raise InputError(place, f"expected {expected}, got {shown(value)}{fix}")
 
 
 def topic_lists(
-    topics: Any, n_clients: int, client_ids: Sequence[Id] | None
+    topics: Any, n_clients: int, client_ids: Sequence[Id] | None, source: str = "the clients"
 ) -> tuple[list[Id] | None, list[dict[str, Any]]]:
     """Return the topics of a table or a list.
 
@@ -223,6 +224,8 @@ def topic_lists(
         As for :meth:`relocbench.instances.instance.Instance.of`.
     n_clients, client_ids
         The number of clients, and their ids if they have some.
+    source
+        Where the clients come from, for error messages.
 
     Returns
     -------
@@ -236,7 +239,7 @@ def topic_lists(
     InputError
         If a client does not exist, or the table has the wrong form.
     """
-    clients = _Clients(n_clients, client_ids)
+    clients = _Clients(n_clients, client_ids, source)
     if isinstance(topics, Mapping) and not ("topic" in topics and any(name in topics for name in MEMBER_COLUMNS)):
         lists = [_topic(f"topics[{shown(name)}]", topic, clients) for name, topic in topics.items()]
         return [_given(as_id, "topics", name) for name in topics], lists

@@ -1,12 +1,39 @@
 """Conversion of settings, given as text or as values, to their declared types."""
 
+import math
+from dataclasses import dataclass
 from types import UnionType
-from typing import Any, Literal, Union, get_args, get_origin
+from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
 from relocbench.instances.errors import InputError, shown
 
 # Depending on the Python version, ``int | float`` and ``int | Literal["auto"]`` have different types.
 UNIONS = (UnionType, Union)
+
+
+@dataclass(frozen=True)
+class Range:
+    """The range of a setting, as in ``Annotated[int, Range(1)]``.
+
+    Attributes
+    ----------
+    low, high
+        The ends.
+    excludes_low
+        Whether the lower end itself is outside.
+    """
+
+    low: float
+    high: float = math.inf
+    excludes_low: bool = False
+
+    def __contains__(self, value: float) -> bool:
+        return self.low <= value <= self.high and not (self.excludes_low and value == self.low)
+
+    def __str__(self) -> str:
+        return f"{'above' if self.excludes_low else 'from'} {self.low:g}" + (
+            f" to {self.high:g}" if self.high < math.inf else ""
+        )
 
 
 def setting(label: str, wanted: Any, value: object) -> Any:
@@ -17,7 +44,8 @@ def setting(label: str, wanted: Any, value: object) -> Any:
     label
         Name of the setting for error messages.
     wanted
-        bool, int, float, str, a Literal, or a union of these. Of a union the first type that fits is used.
+        bool, int, float, str, a Literal, or a union of these. Of a union the first type that fits is used. A number may
+        be annotated with its :class:`Range`.
     value
         The value, possibly as text.
 
@@ -29,7 +57,7 @@ def setting(label: str, wanted: Any, value: object) -> Any:
     Raises
     ------
     InputError
-        If the value cannot be converted.
+        If the value cannot be converted, or is out of range.
     """
     for kind in get_args(wanted) if get_origin(wanted) in UNIONS else (wanted,):
         try:
@@ -40,6 +68,12 @@ def setting(label: str, wanted: Any, value: object) -> Any:
 
 
 def _converted(kind: Any, value: object) -> Any:
+    if get_origin(kind) is Annotated:
+        plain, limits = get_args(kind)
+        number = _converted(plain, value)
+        if number not in limits:
+            raise ValueError
+        return number
     if get_origin(kind) is Literal:
         return get_args(kind)[get_args(kind).index(value)]
     if kind is bool:
@@ -77,6 +111,9 @@ def expectation(kind: Any) -> str:
     """
     if get_origin(kind) in UNIONS:
         return " or ".join(map(expectation, get_args(kind)))
+    if get_origin(kind) is Annotated:
+        plain, limits = get_args(kind)
+        return f"{expectation(plain)} {limits}"
     if get_origin(kind) is Literal:
         return ", ".join(get_args(kind))
     return {bool: "true or false", int: "a whole number", float: "a number", str: "text"}.get(kind, str(kind))

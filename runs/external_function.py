@@ -421,14 +421,11 @@ def _requires_progress(function: Callable[..., Any]) -> bool:
 
 
 def _annotated_arguments(function: Callable[..., Any]) -> dict[str, inspect.Parameter]:
-    """Return the named arguments of a function; one without a usable annotation gets the type of its default."""
+    """Return the named arguments of a method, after a check that it can be called as one."""
     try:
-        signature = inspect.signature(function, eval_str=True)
-    except Exception:  # an annotation that cannot be evaluated can raise anything
-        try:
-            signature = inspect.signature(function)
-        except (TypeError, ValueError) as error:  # a function of C
-            raise InputError("method", f"expected {FORM}, got a function without a signature") from error
+        signature = signature_of(function)
+    except (TypeError, ValueError) as error:  # a function of C
+        raise InputError("method", f"expected {FORM}, got a function without a signature") from error
     try:
         progress = {"on_progress": None} if _requires_progress(function) else {}
         signature.bind(None, seed=0, time_limit=1.0, **progress)
@@ -436,9 +433,49 @@ def _annotated_arguments(function: Callable[..., Any]) -> dict[str, inspect.Para
         if "missing a required" in str(error) and "seed" in signature.parameters:
             raise InputError("method", f"every parameter needs a default value ({error})") from error
         raise InputError("method", f"expected {FORM}, got another signature ({error})") from error
+    return named_arguments(signature)
+
+
+def signature_of(function: Callable[..., Any]) -> inspect.Signature:
+    """Return the signature of a function, with annotations that were written as text evaluated where possible.
+
+    Parameters
+    ----------
+    function
+        The function.
+
+    Returns
+    -------
+    inspect.Signature
+        The signature.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If it has none, like some functions of C.
+    """
+    try:
+        return inspect.signature(function, eval_str=True)
+    except Exception:  # an annotation that cannot be evaluated can raise anything
+        return inspect.signature(function)
+
+
+def named_arguments(signature: inspect.Signature) -> dict[str, inspect.Parameter]:
+    """Return the arguments of a function that can be given by name.
+
+    Parameters
+    ----------
+    signature
+        The signature of the function.
+
+    Returns
+    -------
+    dict
+        The arguments by their names. One without a usable annotation gets the type of its default.
+    """
     arguments = {}
     for name, spec in signature.parameters.items():
-        if spec.kind in (spec.VAR_POSITIONAL, spec.VAR_KEYWORD):
+        if spec.kind in (spec.POSITIONAL_ONLY, spec.VAR_POSITIONAL, spec.VAR_KEYWORD):
             continue
         kind = type(spec.default)
         if spec.annotation is spec.empty or isinstance(spec.annotation, str):

@@ -10,7 +10,8 @@ import sys
 from relocbench.runs.certify import _load_contents
 from relocbench.runs.methods import METHODS
 from relocbench.runs.solve import warm_up
-from relocbench.runs.timeline.policies import POLICIES, as_policy
+from relocbench.runs.timeline.policies import POLICIES
+from relocbench.runs.timeline.policy_selectors import as_policy
 
 
 def compile_method(name):

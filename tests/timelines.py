@@ -7,8 +7,9 @@ import numpy as np
 from relocbench.instances.evaluation_literal import evaluate_literal
 from relocbench.instances.instance import Instance
 from relocbench.instances.kernels.ragged import Ragged
+from relocbench.instances.timeline.epoch import Epoch
 from relocbench.instances.timeline.prices import Prices
-from relocbench.instances.timeline.timeline import Epoch, Timeline
+from relocbench.instances.timeline.timeline import Timeline
 from tests.samples import KINDS, random_instance
 
 

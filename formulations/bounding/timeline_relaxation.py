@@ -12,28 +12,27 @@ are added to the costs of homes in the one epoch and subtracted in the other, an
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
 
-from relocbench.formulations.bounding.client_graph import ClientGraph, Mask, client_graph
-from relocbench.formulations.bounding.dual_bound import SHARE_ROUNDING, Dual, bound_of, dual_of
+from relocbench.formulations.bounding.client_graph import Mask, client_graph
+from relocbench.formulations.bounding.dual_bound import Dual, bound_of
+from relocbench.formulations.bounding.epoch_state import EpochState
 from relocbench.formulations.bounding.region import Region
 from relocbench.formulations.bounding.relaxation import PRIMAL_WEIGHT, Labels, Relaxation
-from relocbench.formulations.bounding.root_relaxation import first_labels, with_cheaper_labels
-from relocbench.formulations.bounding.scaling import Scaling, scaling_of
+from relocbench.formulations.bounding.root_relaxation import first_labels
+from relocbench.formulations.bounding.scaling import scaling_of
 from relocbench.formulations.certificates.packed_arrays import Int64Array
-from relocbench.formulations.certificates.potentials import copied_spools, present_in_both
+from relocbench.formulations.certificates.potentials import present_in_both
 from relocbench.instances.kernels.compiled import compiled
-from relocbench.instances.kernels.ragged import FloatArray, IntArray, OffsetArray, Ragged
+from relocbench.instances.kernels.ragged import FloatArray, IntArray, OffsetArray
+from relocbench.instances.timeline.epoch import Epoch
 from relocbench.instances.timeline.prices import Prices
-from relocbench.instances.timeline.timeline import Epoch
 
 # Halvings of the range in which the level of the projection of potentials is searched.
 BISECTIONS = 40
-# Shares of spools are at most this many units, which a certificate can store.
-MOST_UNITS = 2.0**38
 
 
 @dataclass(frozen=True)
@@ -72,121 +71,6 @@ class TimelineParams:
 
 
 PARAMS = TimelineParams()
-
-
-@dataclass(eq=False)
-class EpochState:
-    """The relaxation of one epoch, with the best dual so far.
-
-    Attributes
-    ----------
-    epoch
-        The epoch.
-    scaling
-        How its instance was scaled.
-    rounds
-        ``s/T``.
-    graph
-        The scaled instance; its ``distance_cost`` includes what the potentials add.
-    distance_cost
-        The same without potentials.
-    relaxation
-        The relaxation with its current variables.
-    unary
-        The unary costs of the relaxation's labels without potentials.
-    dual, value, cost, constant
-        The last dual, its bound, the costs of all homes with messages and potentials, and the bound minus the sum of
-        their minima; in units of the scaled instance.
-    """
-
-    epoch: Epoch
-    scaling: Scaling
-    rounds: float
-    graph: ClientGraph
-    distance_cost: FloatArray
-    relaxation: Relaxation
-    unary: FloatArray = field(init=False)
-    dual: Dual = field(init=False)
-    value: float = field(init=False)
-    cost: FloatArray = field(init=False)
-    constant: float = field(init=False)
-    added: FloatArray = field(init=False)
-
-    def __post_init__(self) -> None:
-        self.added = np.zeros_like(self.distance_cost)
-        self.use(self.relaxation)
-
-    @property
-    def factor(self) -> float:
-        """What one ms of the schedule's cost is in units of the scaled instance."""
-        return float(np.ldexp(1.0, -self.scaling.delay_exponent)) / self.rounds
-
-    def use(self, relaxation: Relaxation) -> None:
-        """Use another relaxation of the same region.
-
-        Parameters
-        ----------
-        relaxation
-            The relaxation, built without potentials.
-        """
-        self.relaxation = relaxation
-        self._owner = np.repeat(np.arange(self.graph.n_clients), relaxation.labels.sizes)
-        self.unary = relaxation.problem.unary - self._of_labels(self.added)
-        # The potentials are two more rows with the entry 1 in the column of each label.
-        step = relaxation.problem.step_x
-        step[:] = 1 / (1 / step + 2)
-
-    def _of_labels(self, costs: FloatArray) -> FloatArray:
-        chosen: FloatArray = costs[self._owner, self.relaxation.labels.server]
-        return chosen
-
-    def add(self, potentials: FloatArray) -> None:
-        """Set what the potentials add.
-
-        Parameters
-        ----------
-        potentials
-            The added cost of each home in ms (``M×L``).
-        """
-        self.added[:] = potentials * self.factor
-        self.graph.distance_cost[:] = self.distance_cost + self.added
-        self.relaxation.problem.unary[:] = self.unary + self._of_labels(self.added)
-
-    def evaluate(self) -> None:
-        """Compute the bound of the current dual variables."""
-        self.dual = dual_of(self.relaxation)
-        self.evaluate_dual()
-
-    def evaluate_dual(self) -> None:
-        """Compute the bound of the dual with the current potentials."""
-        bound = bound_of(self.dual, self.relaxation.region)
-        self.value, self.cost = bound.value, bound.cost
-        self.constant = bound.value - float(bound.cost.min(axis=1).sum())
-
-    def add_labels(self, count: int) -> None:
-        """Activate labels that cost less than every active label of their client.
-
-        Parameters
-        ----------
-        count
-            The largest number of new labels of a client.
-        """
-        servers = with_cheaper_labels(self.relaxation.labels.servers, self.cost, count)
-        if servers is not None:
-            self.relabel(servers)
-
-    def relabel(self, servers: Mask) -> None:
-        """Use other labels, and start them from the variables of the present ones.
-
-        Parameters
-        ----------
-        servers
-            The labels (``M×L``).
-        """
-        before = self.relaxation
-        relaxation = Relaxation(before.region, Labels.of(servers))
-        relaxation.warm_start(before)
-        self.use(relaxation)
 
 
 @dataclass(eq=False)
@@ -234,46 +118,6 @@ class EvaluatedDual:
         return [
             float(cost.min(axis=1).sum()) + constant for cost, constant in zip(self.costs, self.constants, strict=True)
         ]
-
-    def add_spool_shares(self, t: int, epoch: Epoch, later: Epoch, price: float, unit: float) -> FloatArray:
-        """Count the copying of spools between two epochs, as far as it raises the bound and nothing is lost.
-
-        A share is added where it raises the least cost of a publisher in the later epoch, up to the cost of its second
-        best home. It is subtracted from the costs of all publishers of the topic in the earlier epoch, as far as their
-        reduced costs allow. ``costs`` are changed.
-
-        Parameters
-        ----------
-        t
-            The position of the earlier epoch in ``costs``.
-        epoch, later
-            The two epochs.
-        price
-            The spool price.
-        unit
-            Shares are multiples of this.
-
-        Returns
-        -------
-        FloatArray
-            The shares, one row for each pair that ``copied_spools`` returns (rows × ``L``).
-        """
-        client, topic = copied_spools(epoch, later)
-        shares = np.zeros((len(client), later.instance.n_servers))
-        position = {number: n for n, number in enumerate(epoch.topics.tolist())}
-        before = Ragged.of(
-            [
-                epoch.instance.publishers[position[number]].tolist() if number in position else []
-                for number in later.topics.tolist()
-            ]
-        )
-        # Rounding must not lift the sum of the shares of a topic above its price.
-        most = np.minimum(price * np.asarray(later.instance.spool) * (1 - SHARE_ROUNDING), unit * MOST_UNITS)
-        if len(client):
-            _add_spool_shares(
-                shares, self.costs[t], self.costs[t + 1], client, topic, before.start, before.item, most, unit
-            )
-        return shares
 
 
 class TimelineRelaxation:
@@ -548,40 +392,6 @@ class _Shares(NamedTuple):
     def of(cls, state: EpochState) -> "_Shares":
         labels = state.relaxation.labels
         return cls(labels.start, labels.server, state.relaxation.variables.x_extrapolated)
-
-
-@compiled
-def _add_spool_shares(
-    shares: FloatArray,
-    earlier: FloatArray,
-    later: FloatArray,
-    client: Int64Array,
-    topic: Int64Array,
-    start: OffsetArray,
-    publisher: IntArray,
-    most: FloatArray,
-    unit: float,
-) -> None:
-    used = np.zeros((len(most), later.shape[1]))
-    for row in range(len(client)):
-        m, n = client[row], topic[row]
-        l = later[m].argmin()
-        second = np.inf
-        for k in range(later.shape[1]):
-            if k != l:
-                second = min(second, later[m, k])
-        share = min(second - later[m, l], most[n] - used[n, l])
-        for e in range(start[n], start[n + 1]):
-            costs = earlier[publisher[e]]
-            share = min(share, costs[l] - costs.min())
-        share = np.floor(share / unit) * unit
-        if share <= 0 or share == np.inf:
-            continue
-        shares[row, l] += share
-        used[n, l] += share
-        later[m, l] += share
-        for e in range(start[n], start[n + 1]):
-            earlier[publisher[e], l] -= share
 
 
 @compiled

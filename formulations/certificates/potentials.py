@@ -14,8 +14,8 @@ from relocbench.formulations.certificates.integer_problem import AddedCosts, che
 from relocbench.formulations.certificates.packed_arrays import Int64Array, unpacked
 from relocbench.formulations.certificates.timeline_certificate import EpochProof
 from relocbench.instances.errors import InputError
+from relocbench.instances.timeline.epoch import Epoch
 from relocbench.instances.timeline.prices import Prices
-from relocbench.instances.timeline.timeline import Epoch
 
 # Potentials and shares are at most this in size. An epoch has at most 2^20 pairs of topic and publisher, so all sums
 # fit into 64 bits.

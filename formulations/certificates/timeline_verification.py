@@ -19,8 +19,9 @@ from relocbench.formulations.certificates.potentials import Transition, added_co
 from relocbench.formulations.certificates.timeline_certificate import TimelineCertificate, read_timeline_certificate
 from relocbench.formulations.certificates.verification import Verdict, check_proof, cost
 from relocbench.instances.errors import InputError, shown
+from relocbench.instances.timeline.epoch import Epoch
 from relocbench.instances.timeline.prices import Prices
-from relocbench.instances.timeline.timeline import Epoch, Timeline
+from relocbench.instances.timeline.timeline import Timeline
 
 Item = TypeVar("Item")
 OnEpochStep = Callable[[int, int], None]

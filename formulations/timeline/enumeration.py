@@ -18,7 +18,8 @@ from relocbench.instances.errors import InputError
 from relocbench.instances.evaluation import evaluate
 from relocbench.instances.instance import Instance
 from relocbench.instances.kernels.ragged import FloatArray
-from relocbench.instances.timeline.timeline import Epoch, Timeline
+from relocbench.instances.timeline.epoch import Epoch
+from relocbench.instances.timeline.timeline import Timeline
 
 # Timelines with more assignments of an epoch, or more pairs of assignments of two successive epochs, are refused.
 MOST_ASSIGNMENTS = 1 << 16

@@ -23,8 +23,9 @@ from relocbench.formulations.solvers.pulp_solver import LARGEST_SEED, in_a_threa
 from relocbench.formulations.timeline.schedule import Schedule
 from relocbench.instances.kernels.ragged import FloatArray, IntArray
 from relocbench.instances.nearest_server import nearest_server
+from relocbench.instances.timeline.epoch import Epoch
 from relocbench.instances.timeline.prices import Prices
-from relocbench.instances.timeline.timeline import Epoch, Timeline
+from relocbench.instances.timeline.timeline import Timeline
 
 # The objective is divided by a power of two such that its largest coefficient is about this.
 LARGEST_COEFFICIENT = 2.0**6

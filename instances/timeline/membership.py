@@ -8,7 +8,7 @@ import numpy.typing as npt
 
 from relocbench.instances.instance import Instance
 from relocbench.instances.kernels.ragged import FloatArray, IntArray, Ragged, offsets
-from relocbench.instances.timeline.timeline import Epoch
+from relocbench.instances.timeline.epoch import Epoch
 
 
 @dataclass(frozen=True, eq=False)

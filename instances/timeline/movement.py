@@ -211,10 +211,11 @@ class GaussMarkov:
 
     def _moved(self, seconds: float) -> tuple[FloatArray, FloatArray]:
         """Return positions and velocities after a straight move, reflected at the border."""
-        raw = (self._at + seconds * self._velocity) % (2 * self._side)
-        beyond = raw > self._side
-        crossed = np.floor((self._at + seconds * self._velocity) / self._side).astype(np.int64) % 2 != 0
-        return np.where(beyond, 2 * self._side - raw, raw), np.where(crossed, -self._velocity, self._velocity)
+        straight = self._at + seconds * self._velocity
+        folded = straight % (2 * self._side)
+        at = np.where(folded > self._side, 2 * self._side - folded, folded)
+        crossed = np.floor(straight / self._side).astype(np.int64) % 2 != 0
+        return at, np.where(crossed, -self._velocity, self._velocity)
 
 
 class Commuters:
@@ -269,5 +270,6 @@ class Commuters:
             The positions in km.
         """
         needs = np.maximum(self._needs, 1e-9)
-        there = ((seconds - self._leaves) / needs).clip(0, 1) - ((seconds - self._returns) / needs).clip(0, 1)
-        return to_millimetres(self._home + there.clip(0, 1)[:, None] * (self._work - self._home))
+        # The part of the way to work that a client has gone, less the part of the way back.
+        part = ((seconds - self._leaves) / needs).clip(0, 1) - ((seconds - self._returns) / needs).clip(0, 1)
+        return to_millimetres(self._home + part.clip(0, 1)[:, None] * (self._work - self._home))

@@ -14,6 +14,7 @@ from relocbench.instances.generators.paper_generator import PaperParameters, pla
 from relocbench.instances.instance import Instance
 from relocbench.instances.kernels.ragged import FloatArray, IntArray, Ragged
 from relocbench.instances.kernels.random_streams import stream
+from relocbench.instances.timeline.epoch import Epoch
 from relocbench.instances.timeline.membership import Membership
 from relocbench.instances.timeline.movement import (
     MOVEMENTS,
@@ -26,7 +27,7 @@ from relocbench.instances.timeline.movement import (
     Waypoint,
 )
 from relocbench.instances.timeline.prices import Prices
-from relocbench.instances.timeline.timeline import Epoch, Timeline
+from relocbench.instances.timeline.timeline import Timeline
 
 MOST_EPOCHS = 10**7
 

@@ -18,9 +18,9 @@ from relocbench.instances.incremental_state import State, StateArrays
 from relocbench.instances.instance import PUBLISHES, Instance
 from relocbench.instances.kernels.compiled import compiled
 from relocbench.instances.kernels.ragged import FloatArray, IntArray, OffsetArray, offsets
+from relocbench.instances.timeline.epoch import Epoch
 from relocbench.instances.timeline.prices import Prices
 from relocbench.instances.timeline.schedule_cost import carried_homes, open_topics
-from relocbench.instances.timeline.timeline import Epoch
 
 
 class Relocation(NamedTuple):

@@ -20,8 +20,9 @@ from relocbench.instances.errors import InputError
 from relocbench.instances.evaluation import checked_home, evaluate
 from relocbench.instances.kernels.ragged import IntArray
 from relocbench.instances.notebook_card import card
+from relocbench.instances.timeline.epoch import Epoch
 from relocbench.instances.timeline.prices import Prices
-from relocbench.instances.timeline.timeline import Epoch, Timeline
+from relocbench.instances.timeline.timeline import Timeline
 
 SECONDS_PER_HOUR = 3600.0
 

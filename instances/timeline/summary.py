@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from relocbench.instances.load import load_of
-from relocbench.instances.timeline.timeline import Epoch
+from relocbench.instances.timeline.epoch import Epoch
 
 
 def summarise(epochs: Iterable[Epoch]) -> dict[str, Any]:

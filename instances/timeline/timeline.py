@@ -9,107 +9,24 @@ import dataclasses
 import hashlib
 import itertools
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from types import MappingProxyType
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from relocbench.instances.checks import entity_ids, plain_parameters, text
 from relocbench.instances.errors import InputError, plural, shown
 from relocbench.instances.instance import Instance, require_instance
-from relocbench.instances.kernels.ragged import IntArray, Ragged, frozen
+from relocbench.instances.kernels.ragged import IntArray
 from relocbench.instances.notebook_card import card
+from relocbench.instances.timeline.epoch import Epoch, check_known, check_order
+from relocbench.instances.timeline.network import check_network, network_of
 from relocbench.instances.timeline.prices import Prices
 
 Id = str | int
-# The largest time in seconds. Above it, a second is less than what a float64 can resolve well.
-LARGEST_TIME = 1e12
-# The fields of an instance that all epochs of a timeline share.
-NETWORK_FIELDS = (
-    "cloud_delay",
-    "delay_per_km",
-    "server_x",
-    "server_y",
-    "storage_capacity",
-    "compute_capacity",
-    "server_server_delay",
-)
-
-
-@dataclass(frozen=True, eq=False)
-class Epoch:
-    """A part of a timeline, in which nothing changes.
-
-    Attributes
-    ----------
-    number
-        Position in the timeline, from 0.
-    start, length
-        Seconds.
-    clients
-        For each client of the instance its number in the timeline.
-    topics
-        For each topic of the instance its number in the timeline.
-    instance
-        The problem of this epoch.
-    """
-
-    number: int
-    start: float
-    length: float
-    clients: IntArray
-    topics: IntArray
-    instance: Instance
-
-    def __post_init__(self) -> None:
-        for name, least in (("start", -LARGEST_TIME), ("length", 0.0)):
-            value = getattr(self, name)
-            if isinstance(value, bool) or not isinstance(value, int | float | np.number):
-                raise InputError(name, f"expected seconds, a number, got {shown(value)}")
-            if not least <= value <= LARGEST_TIME or (name == "length" and value == 0):
-                wanted = "above 0" if name == "length" else f"from {-LARGEST_TIME:g}"
-                raise InputError(name, f"expected seconds {wanted} to {LARGEST_TIME:g}, got {shown(float(value))}")
-            object.__setattr__(self, name, float(value))
-        object.__setattr__(self, "clients", _numbers("client", self.clients, self.instance.n_clients))
-        object.__setattr__(self, "topics", _numbers("topic", self.topics, self.instance.n_topics))
-
-    def __repr__(self) -> str:
-        sizes = f"{plural(self.instance.n_clients, 'client')}, {plural(self.instance.n_topics, 'topic')}"
-        return f"<Epoch {self.number} at {self.start:g} s for {self.length:g} s: {sizes}>"
-
-    @property
-    def end(self) -> float:
-        """``start + length``."""
-        return self.start + self.length
-
-    @cached_property
-    def hash(self) -> str:
-        """SHA-256 of the times, the numbers of clients and topics, and the content of the instance."""
-        digest = hashlib.sha256(b"relocbench-epoch/1")
-        digest.update(np.array([self.start, self.length], "<f8").tobytes())
-        for numbers in (self.clients, self.topics):
-            digest.update(f"|{len(numbers)}|".encode() + numbers.astype("<i8").tobytes())
-        digest.update(self.instance.hash.encode())
-        return digest.hexdigest()
-
-
-def _numbers(name: str, values: npt.ArrayLike, count: int) -> IntArray:
-    array = np.asarray(values)
-    if array.ndim != 1 or len(array) != count or (array.dtype.kind not in "iu" and array.size):
-        raise InputError(name, f"expected {count} whole numbers, one for each {name}, got {shown(values)}")
-    outside = (array < 0) | (array >= 2**31)
-    if outside.any():
-        where = int(outside.argmax())
-        raise InputError(f"{name}[{where}]", f"expected a number from 0 to {2**31 - 1}, got {array[where]}")
-    order = np.argsort(array, kind="stable")
-    repeated = np.flatnonzero(np.diff(array[order]) == 0)
-    if len(repeated):
-        where = int(order[repeated + 1].min())
-        raise InputError(f"{name}[{where}]", f"{name} {array[where]} is listed twice; list each {name} once per epoch")
-    return frozen(array, np.int32)
+# The parameters of a timeline and of an instance that hold ids.
+ID_LISTS = ("client_ids", "topic_ids", "server_ids")
 
 
 class Timeline:
@@ -310,10 +227,8 @@ class Timeline:
         require_instance(instance)
 
         def epochs() -> Iterator[Epoch]:
-            clients, topics = (
-                np.arange(instance.n_clients, dtype=np.int32),
-                np.arange(instance.n_topics, dtype=np.int32),
-            )
+            clients = np.arange(instance.n_clients, dtype=np.int32)
+            topics = np.arange(instance.n_topics, dtype=np.int32)
             for number in range(n_epochs):
                 yield Epoch(number, number * float(length), length, clients, topics, instance)
 
@@ -356,7 +271,7 @@ class Timeline:
         >>> list(relocbench.Timeline.static(instance, n_epochs=2, length=30).epochs())
         [<Epoch 0 at 0 s for 30 s: 4 clients, 2 topics>, <Epoch 1 at 30 s for 30 s: 4 clients, 2 topics>]
         """
-        known = {name: None if ids is None else len(ids) for name, ids in self._id_lists()}
+        n_clients, n_topics = (None if ids is None else len(ids) for ids in (self.client_ids, self.topic_ids))
         before: Epoch | None = None
         count = 0
         for epoch in self._produce():
@@ -365,8 +280,8 @@ class Timeline:
                 raise InputError(place, f"expected epoch {count}, got {epoch.number}; number the epochs from 0")
             try:
                 check_order(epoch.start, None if before is None else (before.start, before.end))
-                check_known("client", epoch.clients, known["client"])
-                check_known("topic", epoch.topics, known["topic"])
+                check_known("client", epoch.clients, n_clients)
+                check_known("topic", epoch.topics, n_topics)
                 check_network(epoch.instance, self.network)
             except InputError as error:
                 raise error.inside(place) from error
@@ -375,10 +290,6 @@ class Timeline:
             count += 1
         if count != self.n_epochs:
             raise InputError("epochs", f"expected {self.n_epochs}, got {count}")
-
-    def _id_lists(self) -> Iterator[tuple[str, list[Id] | None]]:
-        yield "client", self.client_ids
-        yield "topic", self.topic_ids
 
     def epoch(self, number: int) -> Epoch:
         """Return one epoch. To use many epochs, iterate over :meth:`epochs`: this produces all earlier ones too.
@@ -479,10 +390,6 @@ class Timeline:
         return timeline_hash(self.prices, (epoch.hash for epoch in self.epochs()) if known is None else known())
 
 
-# The parameters of a timeline and of an instance that hold ids.
-ID_LISTS = ("client_ids", "topic_ids", "server_ids")
-
-
 def timeline_hash(prices: Prices, epochs: Iterable[str]) -> str:
     """Return the hash of a timeline.
 
@@ -503,117 +410,6 @@ def timeline_hash(prices: Prices, epochs: Iterable[str]) -> str:
     for one in epochs:
         digest.update(one.encode())
     return digest.hexdigest()
-
-
-def network_of(instance: Instance) -> Instance:
-    """Return an instance with the servers of another one, and one client and topic without meaning.
-
-    Parameters
-    ----------
-    instance
-        The instance whose servers are kept.
-
-    Returns
-    -------
-    Instance
-        The instance.
-    """
-    return make_network(**{name: getattr(instance, name) for name in NETWORK_FIELDS})
-
-
-def make_network(**servers: Any) -> Instance:
-    """Return an instance with given servers, and one client and topic without meaning.
-
-    Parameters
-    ----------
-    **servers
-        The fields ``NETWORK_FIELDS``.
-
-    Returns
-    -------
-    Instance
-        The instance.
-
-    Raises
-    ------
-    InputError
-        If a field is wrong.
-    """
-    nobody = Ragged.of([[0]])
-    nowhere = np.zeros(1)
-    return Instance(**servers, client_x=nowhere, client_y=nowhere, spool=nowhere, publishers=nobody, subscribers=nobody)
-
-
-def check_network(instance: Instance, network: Instance) -> None:
-    """Check that an instance has the servers of a timeline.
-
-    Parameters
-    ----------
-    instance, network
-        The two instances.
-
-    Raises
-    ------
-    InputError
-        If a field of the servers differs.
-    """
-    for name in NETWORK_FIELDS:
-        one, other = getattr(instance, name), getattr(network, name)
-        # Most epochs share the arrays of the timeline, which need no comparison.
-        if one is not other and not np.array_equal(one, other):
-            raise InputError(name, "expected the same servers, capacities and delays in every epoch")
-
-
-def check_order(start: float, before: tuple[float, float] | None) -> None:
-    """Check that an epoch follows the one before.
-
-    Parameters
-    ----------
-    start
-        Start of the epoch.
-    before
-        Start and end of the epoch before; None for the first epoch.
-
-    Raises
-    ------
-    InputError
-        If the epoch is out of order, or the two overlap.
-    """
-    if before is None:
-        return
-    if start < before[0]:
-        problem = (
-            f"expected at least {before[0]:g}, the start of the epoch before, got {start:g}; sort the epochs by start"
-        )
-        raise InputError("start", problem)
-    # The end is a rounded sum, so the next start may be below it by a rounding error.
-    if start < before[1] - 1e-9 * max(1.0, abs(before[1])):
-        problem = f"expected at least {before[1]:g}, the end of the epoch before, got {start:g}"
-        raise InputError("start", f"{problem}; shorten the epoch before or begin later")
-
-
-def check_known(what: str, numbers: IntArray, count: int | None) -> None:
-    """Check that the timeline has the clients or topics of an epoch.
-
-    Parameters
-    ----------
-    what
-        ``client`` or ``topic``.
-    numbers
-        The numbers in the epoch.
-    count
-        How many the timeline has; None if any number is accepted.
-
-    Raises
-    ------
-    InputError
-        If a number is not known.
-    """
-    if count is None or not len(numbers) or int(numbers.max()) < count:
-        return
-    where = int((numbers >= count).argmax())
-    problem = f"expected a {what} from 0 to {count - 1}, got {numbers[where]}; add it to {what}_ids of the timeline"
-    raise InputError(f"{what}[{where}]", problem)
 
 
 def _per_epoch(name: str, given: float | Sequence[float], count: int) -> list[float]:

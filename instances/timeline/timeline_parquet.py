@@ -27,8 +27,10 @@ from relocbench.instances.files.parquet_columns import (
 from relocbench.instances.files.parquet_sizes import LARGEST_FOOTER, PageSizes
 from relocbench.instances.instance import Instance
 from relocbench.instances.kernels.ragged import FloatArray, IntArray, Ragged
+from relocbench.instances.timeline.epoch import Epoch
+from relocbench.instances.timeline.network import make_network
 from relocbench.instances.timeline.prices import Prices
-from relocbench.instances.timeline.timeline import Epoch, Timeline, make_network, timeline_hash
+from relocbench.instances.timeline.timeline import Timeline, timeline_hash
 
 FORMAT = "relocbench-timeline/1"
 # The key of the metadata of a file under which everything is that all epochs share, as JSON.

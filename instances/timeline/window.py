@@ -6,7 +6,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from relocbench.instances.instance import Instance
-from relocbench.instances.timeline.timeline import Epoch
+from relocbench.instances.timeline.epoch import Epoch
 
 
 def window_instance(epochs: Sequence[Epoch]) -> tuple[Instance, float]:

@@ -235,14 +235,13 @@ def _policies(as_json: Json = False) -> None:
     """
     import inspect
 
-    from relocbench.runs.timeline.policies import POLICIES, RESERVED
+    from relocbench.runs.timeline.policies import POLICIES
+    from relocbench.runs.timeline.policy_selectors import parameters_of
 
     found = [
         {
             "name": name,
-            "parameters": {
-                key: spec.default for key, spec in inspect.signature(function).parameters.items() if key not in RESERVED
-            },
+            "parameters": {key: spec.default for key, spec in parameters_of(function).items()},
             "summary": (inspect.getdoc(function) or "").partition("\n")[0].replace("``", ""),
         }
         for name, function in POLICIES.items()
@@ -296,7 +295,7 @@ def _run(
     from relocbench.instances.errors import InputError
     from relocbench.instances.timeline.timeline_parquet import read_timeline
     from relocbench.runs.selectors import parse_selectors, require_available
-    from relocbench.runs.timeline.policies import parse_policies
+    from relocbench.runs.timeline.policy_selectors import parse_policies
     from relocbench.runs.timeline.replay import Replay, Staleness, replay
     from relocbench.runs.timeline.replay_rows import EpochRow
 

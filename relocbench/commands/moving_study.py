@@ -6,7 +6,15 @@ from typing import Annotated
 
 import typer
 
-from relocbench.commands.options import Master, Set, read_parameters, read_seeds, started
+from relocbench.commands.options import (
+    Master,
+    Set,
+    read_numbers,
+    read_parameters,
+    read_seeds,
+    read_whole_numbers,
+    started,
+)
 from relocbench.instances.errors import InputError, plural
 from relocbench.print_output import Print, print_files
 from relocbench.terminal import command_line, print_json, print_table, resumable
@@ -89,7 +97,7 @@ def run(
     requirements.require()
     from relocbench.reports.moving.findings import answers
     from relocbench.reports.moving.page import write_page
-    from relocbench.reports.moving.plan import Plan, numbers, whole_numbers
+    from relocbench.reports.moving.plan import Plan
     from relocbench.reports.moving.study import run_study
     from relocbench.reports.moving.summary import Summary
     from relocbench.reports.pages.markup import plain
@@ -100,16 +108,16 @@ def run(
     default = Plan()
     parameters = read_parameters({"n_epochs": epochs}, set_ or [])
     plan = Plan(
-        speeds=numbers("--speeds", speeds),
-        prices=numbers("--prices", prices),
+        speeds=read_numbers("--speeds", speeds),
+        prices=read_numbers("--prices", prices),
         seeds=tuple(read_seeds("--seeds", seeds) or ()),
         parameters=parameters,
         files=tuple(timelines or ()),
-        periods=whole_numbers("--periods", periods),
+        periods=read_whole_numbers("--periods", periods),
         policies=default.policies if policy is None else tuple(one for one in policy if one.strip()),
         methods=default.methods if method is None else tuple(part for text in method for part in split_at_commas(text)),
         clusters=tuple(filter(None, (part.strip() for part in clusters.split(",")))),
-        sizes=whole_numbers("--sizes", sizes),
+        sizes=read_whole_numbers("--sizes", sizes),
         time_limit=time_limit,
         bound_time=bound_time,
     )

@@ -190,3 +190,59 @@ def read_seeds(option: str, text: str | None) -> list[int] | None:
             raise InputError(option, f"expected ranges from low to high and at most a million seeds, got {shown(text)}")
         chosen += range(low, high + 1)
     return list(dict.fromkeys(chosen))
+
+
+def read_numbers(option: str, text: str) -> tuple[float, ...]:
+    """Parse numbers between commas.
+
+    Parameters
+    ----------
+    option
+        The name of the option, for error messages.
+    text
+        Its value.
+
+    Returns
+    -------
+    tuple of float
+        The numbers, each once.
+
+    Raises
+    ------
+    InputError
+        If a part is not a number from 0.
+    """
+    found = []
+    for part in text.split(","):
+        try:
+            value = float(part)
+        except ValueError:
+            value = -1.0
+        if not 0 <= value < 1e12:
+            raise InputError(option, f"expected numbers from 0 between commas, got {shown(text)}")
+        found.append(value)
+    return tuple(dict.fromkeys(found))
+
+
+def read_whole_numbers(option: str, text: str) -> tuple[int, ...]:
+    """Parse whole numbers between commas.
+
+    Parameters
+    ----------
+    option, text
+        As for :func:`read_numbers`.
+
+    Returns
+    -------
+    tuple of int
+        The numbers, each once; none if the text is empty.
+
+    Raises
+    ------
+    InputError
+        If a part is not a whole number from 1.
+    """
+    found = read_numbers(option, text) if text.strip() else ()
+    if any(value < 1 or value != int(value) for value in found):
+        raise InputError(option, f"expected whole numbers from 1 between commas, got {shown(text)}")
+    return tuple(map(int, found))

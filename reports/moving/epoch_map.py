@@ -11,10 +11,11 @@ import numpy as np
 import plotly.graph_objects as go
 
 from relocbench.instances.kernels.ragged import FloatArray, IntArray
-from relocbench.instances.timeline.timeline import Epoch
+from relocbench.instances.timeline.epoch import Epoch
 from relocbench.reports.map.colours import server_colours
 from relocbench.reports.map.figure import MOST_NUMBERED
-from relocbench.reports.moving.summary import RELOCATION, Line, Summary
+from relocbench.reports.moving.rows import ScheduleRow
+from relocbench.reports.moving.summary import Line, Summary
 from relocbench.reports.pages.figures import figure, line, points
 from relocbench.reports.pages.method_style import BAD, REFERENCE, Style
 from relocbench.runs.timeline.replay_rows import EpochRow, read_rows
@@ -66,7 +67,7 @@ class EpochMaps:
             key=lambda at: sum(int((before >= 0).sum()) for before in self._frames[at].before),
         )
 
-    def _row(self, line: Line) -> Any:
+    def _row(self, line: Line) -> ScheduleRow:
         return next(row for row in line.rows if row.hash == self.subject.hash)
 
     @property
@@ -277,7 +278,7 @@ def _chosen(summary: Summary, group: str) -> list[Line]:
     """Return the two lines that the maps compare: the first method at its best period, and the best other policy."""
     best = summary.best(group, summary.main)
     rest = [line for line in summary.main_lines if line.group == group and line is not best]
-    aware = [line for line in rest if line.policy.startswith(RELOCATION)] or rest
+    aware = [line for line in rest if line.counts_relocation] or rest
     other = min(aware, key=lambda line: line.cost.mean, default=None)
     return [line for line in (best, other) if line is not None]
 

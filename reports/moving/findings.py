@@ -1,12 +1,11 @@
 """The answers of a study of moving clients in words. Every number and every verdict comes from the rows."""
 
 import itertools
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from relocbench.reports.moving.rows import TimeRow
-from relocbench.reports.moving.summary import RELOCATION, Line, Summary, time_text
+from relocbench.reports.moving.growth import CLIENTS, growth
+from relocbench.reports.moving.summary import Line, Summary, time_text
 from relocbench.reports.pages.method_style import name_of
 from relocbench.reports.statistics import Interval
 
@@ -14,8 +13,6 @@ from relocbench.reports.statistics import Interval
 ABOUT_AS_GOOD = 0.01
 # A smaller difference than this share is written as none.
 NO_DIFFERENCE = 0.00005
-# The numbers of clients that the last question is about.
-CLIENTS = (1_000, 10_000, 100_000, 1_000_000)
 NEAREST = "nearest"
 
 
@@ -231,9 +228,9 @@ def _relocation(summary: Summary) -> Answer | None:
     for group in summary.groups:
         best = summary.best(group, summary.main)
         # The best policy that does not count relocation, with any method.
-        rival = summary.cheapest(group, lambda line: not line.policy.startswith(RELOCATION) and not line.clusters_only)
+        rival = summary.cheapest(group, lambda line: not line.counts_relocation and not line.clusters_only)
         for line in summary.others(group):
-            if not line.policy.startswith(RELOCATION) or best is None or rival is None:
+            if not line.counts_relocation or best is None or rival is None:
                 continue
             difference = summary.difference(line, best)
             saved.setdefault(line.policy, []).append(-difference.mean)
@@ -284,7 +281,7 @@ def _distance(summary: Summary) -> Answer | None:
         if best is None or best.ratio is None:
             continue
         ratios.append(best.ratio.mean - 1)
-        name = f"`{best.name}`" if best.policy.startswith(RELOCATION) else best.name
+        name = f"`{best.name}`" if best.counts_relocation else best.name
         text = f"{at(summary, group)} the cheapest is {name}, {percent(best.ratio.mean - 1)} above the bound"
         if main is not None and main is not best and main.ratio is not None:
             text += f"; {main.name} is {percent(main.ratio.mean - 1)} above it"
@@ -303,15 +300,15 @@ def _clusters(summary: Summary) -> Answer | None:
     as_good: list[set[str]] = []  # per group the numbers that are not clearly worse than the best
     for group in summary.groups:
         lines = summary.clusters(group)
-        fixed = [line for line in lines if cluster_setting(line) != "auto"]
+        fixed = [line for line in lines if line.cluster_setting != "auto"]
         if len(fixed) < 2:
             continue
         best, worst = (choose(fixed, key=lambda line: line.cost.mean) for choose in (min, max))
-        best_of.append((summary.speed(group), cluster_setting(best)))
-        as_good.append({cluster_setting(line) for line in fixed if sign(summary.difference(line, best)) == 0})
-        text = f"{at(summary, group)} the best number is {cluster_setting(best)}, with {best.cost.mean:.3f} ms per "
-        text += f"publication. K = {cluster_setting(worst)} {_less(summary.difference(worst, best), strong=False)}"
-        auto = [line for line in lines if cluster_setting(line) == "auto"]
+        best_of.append((summary.speed(group), best.cluster_setting))
+        as_good.append({line.cluster_setting for line in fixed if sign(summary.difference(line, best)) == 0})
+        text = f"{at(summary, group)} the best number is {best.cluster_setting}, with {best.cost.mean:.3f} ms per "
+        text += f"publication. K = {worst.cluster_setting} {_less(summary.difference(worst, best), strong=False)}"
+        auto = [line for line in lines if line.cluster_setting == "auto"]
         if auto and auto[0].clusters is not None:
             difference = _less(summary.difference(auto[0], best), "the best fixed number", strong=False)
             text += f". `k=auto` chooses {auto[0].clusters:.3g} on average and {difference}"
@@ -332,87 +329,6 @@ def _clusters(summary: Summary) -> Answer | None:
     return Answer(
         question if _has_speeds(summary) else "What is the best number of clusters K?", verdict, tuple(details)
     )
-
-
-def cluster_setting(line: Line) -> str:
-    """Return the number of clusters that a selector sets.
-
-    Parameters
-    ----------
-    line
-        A line with ``reloc[k=…]``.
-
-    Returns
-    -------
-    str
-        A number or ``auto``.
-    """
-    inside = line.method.strip("]").partition("[")[2]
-    return next(part[2:] for part in inside.split(",") if part.startswith("k="))
-
-
-@dataclass(frozen=True)
-class Growth:
-    """How the time of a method grows with the number of clients.
-
-    Attributes
-    ----------
-    rows
-        The measured times, by increasing number of clients.
-    exponent
-        Between the two largest sizes, but at least 1: no method here reads its input in less than linear time. None if
-        only one size was measured.
-    """
-
-    rows: tuple[TimeRow, ...]
-    exponent: float | None
-
-    def seconds(self, clients: int) -> tuple[float, bool] | None:
-        """Return the time for a number of clients.
-
-        Parameters
-        ----------
-        clients
-            The number of clients.
-
-        Returns
-        -------
-        tuple or None
-            The seconds, and whether they are measured, at about this size. Larger sizes are extrapolated with the
-            exponent; None if that is not possible.
-        """
-        for row in self.rows:
-            if abs(math.log(row.clients / clients)) < math.log(1.25):
-                return row.seconds, True
-        last = self.rows[-1]
-        if self.exponent is None or clients < last.clients:
-            return None
-        return last.seconds * (clients / last.clients) ** self.exponent, False
-
-
-def growth(summary: Summary, method: str) -> Growth | None:
-    """Return the measured times of a method.
-
-    Parameters
-    ----------
-    summary
-        The results.
-    method
-        The selector.
-
-    Returns
-    -------
-    Growth or None
-        The times; None if none were measured.
-    """
-    rows = sorted((row for row in summary.results.times if row.method == method), key=lambda row: row.clients)
-    if not rows:
-        return None
-    exponent = None
-    if len(rows) > 1 and min(row.seconds for row in rows[-2:]) > 0:
-        less, more = rows[-2:]
-        exponent = max(1.0, math.log(more.seconds / less.seconds) / math.log(more.clients / less.clients))
-    return Growth(tuple(rows), exponent)
 
 
 def _run_time(summary: Summary) -> Answer | None:

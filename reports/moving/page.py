@@ -11,7 +11,7 @@ from relocbench.reports.moving.findings import answers, at, percent
 from relocbench.reports.moving.plan import CLUSTER_PERIOD
 from relocbench.reports.moving.plots import cluster_plot, part_panels, period_panels, time_plot
 from relocbench.reports.moving.study import Results
-from relocbench.reports.moving.summary import RELOCATION, Line, Summary, time_text
+from relocbench.reports.moving.summary import Line, Summary, time_text
 from relocbench.reports.pages.method_style import colour_of, name_of
 from relocbench.reports.pages.page import Page
 from relocbench.reports.pages.tables import Cell, Column, Table, Value
@@ -146,10 +146,9 @@ def _policies(page: Page, summary: Summary) -> None:
             "`relocate` knows the present epoch only, `relocate[ahead=h]` also where clients will be in the next h.",
         )
     )
-    page.table(
-        _table([line for line in summary.lines if not line.clusters_only], "The columns are those of the table above."),
-        folded=f"All {len([line for line in summary.lines if not line.clusters_only])} policies and methods",
-    )
+    every = [line for line in summary.lines if not line.clusters_only]
+    whole = _table(every, "The columns are those of the table above.")
+    page.table(whole, folded=f"All {len(every)} policies and methods")
 
 
 def _table(lines: list[Line], caption: str) -> Table:
@@ -171,7 +170,7 @@ def _table(lines: list[Line], caption: str) -> Table:
         ratio, parts = line.ratio, line.parts
         rows.append(
             [
-                Cell(line.name, swatch=colour_of("anneal" if line.policy.startswith(RELOCATION) else line.method)),
+                Cell(line.name, swatch=colour_of("anneal" if line.counts_relocation else line.method)),
                 line.group,
                 line.cost.mean,
                 None if ratio is None else Cell(_with_limits(ratio), ratio.mean),

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from relocbench.instances.errors import InputError, shown
+from relocbench.instances.errors import InputError
 from relocbench.instances.files.file_name import safe_file_name
 from relocbench.instances.generators.families import Value
 from relocbench.instances.timeline.moving_generator import MovingCell
@@ -15,7 +15,7 @@ from relocbench.instances.timeline.timeline_parquet import read_timeline, write_
 from relocbench.runs.method_code import project_code
 from relocbench.runs.methods import Selector
 from relocbench.runs.selectors import PLACE_AND_FUNCTION, parse_selectors, require_available, split_at_commas
-from relocbench.runs.timeline.policies import as_policy, parse_policies
+from relocbench.runs.timeline.policy_selectors import as_policy, parse_policies
 
 GENERATOR = "relocbench.instances.timeline.moving_generator"
 # This policy needs the method in the first epoch only, so it is run with the first method only.
@@ -77,9 +77,7 @@ class Plan:
             if k < 1:
                 raise InputError("--periods", f"expected whole numbers of epochs from 1, got {k}")
         # Errors are found here, not after timelines have been generated.
-        assert self.selectors is not None
-        assert self.cluster_selectors is not None
-        assert self.policy_texts is not None
+        _ = self.selectors, self.cluster_selectors, self.policy_texts
 
     @property
     def selectors(self) -> list[Selector]:
@@ -251,59 +249,3 @@ def _given(files: Sequence[Path]) -> list[Subject]:
     if None not in speeds and len(set(speeds)) == len(speeds):
         return [replace(one, group=f"{one.speed:g} km/h") for one in found]
     return found
-
-
-def whole_numbers(option: str, text: str) -> tuple[int, ...]:
-    """Parse whole numbers between commas.
-
-    Parameters
-    ----------
-    option, text
-        As for :func:`numbers`.
-
-    Returns
-    -------
-    tuple of int
-        The numbers, each once; none if the text is empty.
-
-    Raises
-    ------
-    InputError
-        If a part is not a whole number from 1.
-    """
-    found = numbers(option, text) if text.strip() else ()
-    if any(value < 1 or value != int(value) for value in found):
-        raise InputError(option, f"expected whole numbers from 1 between commas, got {shown(text)}")
-    return tuple(map(int, found))
-
-
-def numbers(option: str, text: str) -> tuple[float, ...]:
-    """Parse numbers between commas.
-
-    Parameters
-    ----------
-    option
-        The name of the option, for error messages.
-    text
-        Its value.
-
-    Returns
-    -------
-    tuple of float
-        The numbers, each once.
-
-    Raises
-    ------
-    InputError
-        If a part is not a number from 0.
-    """
-    found = []
-    for part in text.split(","):
-        try:
-            value = float(part)
-        except ValueError:
-            value = -1.0
-        if not 0 <= value < 1e12:
-            raise InputError(option, f"expected numbers from 0 between commas, got {shown(text)}")
-        found.append(value)
-    return tuple(dict.fromkeys(found))

@@ -5,8 +5,8 @@ from collections.abc import Sequence
 
 import plotly.graph_objects as go
 
-from relocbench.reports.moving.findings import CLIENTS, cluster_setting, growth
-from relocbench.reports.moving.summary import RELOCATION, Line, Summary, time_text
+from relocbench.reports.moving.growth import CLIENTS, growth
+from relocbench.reports.moving.summary import Line, Summary, time_text
 from relocbench.reports.pages.figures import banded_line, figure, line, log_axis, points
 from relocbench.reports.pages.method_style import BAD, DASHES, REFERENCE, Style, colour_of, name_of, styles
 
@@ -108,7 +108,7 @@ def _other_styles(summary: Summary, group: str) -> list[tuple[Line, Style]]:
     """Return the other policies with their styles: relocation in the colour of annealing, others in the method's."""
     found, aware = [], 0
     for one in summary.others(group):
-        if one.policy.startswith(RELOCATION):
+        if one.counts_relocation:
             found.append((one, Style(colour_of("anneal"), DASHES[aware % len(DASHES)])))
             aware += 1
         else:
@@ -135,9 +135,8 @@ def part_panels(summary: Summary) -> Panels:
     panels: Panels = []
     for group in summary.groups:
         lines = [one for one in summary.main_lines if one.group == group]
-        for method in summary.methods[:1]:
-            every = summary.periodic(group, method)
-            lines += [one for one in (every[0], every[-1]) if one not in lines] if every else []
+        every = summary.periodic(group, summary.main)
+        lines += [one for one in (every[0], every[-1]) if one not in lines] if every else []
         lines.sort(key=lambda one: -one.cost.mean)
         delay_bound = summary.delay_bound(group)
         names = [one.name for one in lines]
@@ -183,8 +182,8 @@ def cluster_plot(summary: Summary) -> go.Figure | None:
         if not lines:
             continue
         style = Style(colours[number % len(colours)])
-        fixed = [one for one in lines if cluster_setting(one) != "auto"]
-        auto = [one for one in lines if cluster_setting(one) == "auto"]
+        fixed = [one for one in lines if one.cluster_setting != "auto"]
+        auto = [one for one in lines if one.cluster_setting == "auto"]
         _add_clusters(plot, group, style, fixed, "lines+markers")
         _add_clusters(plot, group, style, auto, "markers")
     return plot
@@ -197,7 +196,7 @@ def _add_clusters(plot: go.Figure, group: str, style: Style, lines: Sequence[Lin
     means = [one.mean for one in costs]
     low, high = [one.limits[0] for one in costs], [one.limits[1] for one in costs]
     hover = [
-        f"{group}, K = {cluster_setting(one)}: {_with_limits(one)}\n{one.handovers:.2g} handovers per client and hour"
+        f"{group}, K = {one.cluster_setting}: {_with_limits(one)}\n{one.handovers:.2g} handovers per client and hour"
         + ("" if one.clusters is None else f", mean K {one.clusters:.3g}")
         for one in lines
     ]
@@ -210,7 +209,7 @@ def _add_clusters(plot: go.Figure, group: str, style: Style, lines: Sequence[Lin
         "width": 3,
     }
     data = points(hover, columns={"low": low, "high": high})
-    x = [cluster_setting(one) for one in lines]
+    x = [one.cluster_setting for one in lines]
     # A name in the legend for the first trace of a group only.
     named = all(trace.name != group for trace in plot.data)
     plot.add_trace(line(group, style, x=x, y=means, mode=mode, error_y=whiskers, showlegend=named, **data))

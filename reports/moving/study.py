@@ -2,37 +2,34 @@
 
 import contextlib
 import functools
-import hashlib
-import json
 import math
-import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from relocbench.instances.errors import InputError
-from relocbench.instances.files.atomic_write import written_whole
-from relocbench.instances.generators.families import family
 from relocbench.instances.timeline.prices import Prices
 from relocbench.reports.moving.plan import Plan, Subject, pairs, subjects
 from relocbench.reports.moving.rows import BoundRow, ScheduleRow, TimeRow, write_rows
-from relocbench.reports.moving.units import CertifyUnit, ReplayUnit, StudyInterruptedError, SummaryUnit, Unit, blocks
-from relocbench.runs.methods import Selector
+from relocbench.reports.moving.timing import measured_times
+from relocbench.reports.moving.units import (
+    CertifyUnit,
+    ReplayUnit,
+    StudyInterruptedError,
+    SummaryUnit,
+    Unit,
+    blocks,
+    read_result,
+    write_result,
+)
 from relocbench.runs.processes import in_processes
 from relocbench.runs.progress import progress
-from relocbench.runs.solve import solve_here, warm_up
 from relocbench.runs.timeline.epoch_bounds import timeline_bound
-from relocbench.runs.timeline.policies import as_policy
+from relocbench.runs.timeline.policy_selectors import as_policy
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
-
-# The size of the paper's instances, from which larger ones are made: capacities and servers grow with the clients.
-PAPER_TOPICS, PAPER_CLIENTS, PAPER_SERVERS, PAPER_STORAGE, PAPER_COMPUTE = 64, 390, 16, 640.0, 3200.0
-MOST_SERVERS = 256
-# A run is repeated as long as all runs of a size took less than this, at most so often. The least time counts.
-TIMING_SECONDS, TIMING_RUNS = 3.0, 5
 
 
 @dataclass(frozen=True)
@@ -112,7 +109,7 @@ def run_study(plan: Plan, folder: Path, *, jobs: int = 2, spark: "SparkSession |
     folder = folder.resolve()
     chosen = subjects(plan, folder / "timelines")
     replayed = {one: [ReplayUnit(one, pair, plan.time_limit) for pair in pairs(plan, one.epochs)] for one in chosen}
-    times = _times(plan, folder / "units")
+    times = measured_times(plan, folder / "units")
     # Slow units first, so that no process works alone at the end.
     units: list[Unit] = [unit for group in replayed.values() for unit in group]
     units.sort(key=lambda unit: -_effort(unit))
@@ -166,7 +163,7 @@ def _run_units(
     results.mkdir(parents=True, exist_ok=True)
     # A digest depends on the code. The processes use these digests, even if a file is edited while they work.
     files = {unit.digest: (unit, results / f"{unit.digest}.json") for unit in units}
-    missing = [(unit, file) for unit, file in files.values() if _read(file) is None]
+    missing = [(unit, file) for unit, file in files.values() if read_result(file) is None]
     run = functools.partial(_run_unit, folder / "replays")
     if spark is not None:
         from relocbench.spark.parallel_map import parallel_map
@@ -177,7 +174,7 @@ def _run_units(
             pass
     found = {}
     for digest, (_, file) in files.items():
-        if (result := _read(file)) is None:
+        if (result := read_result(file)) is None:
             raise InputError(str(file), "expected the result of a unit, it is missing; run the same command again")
         found[digest] = result
     return found
@@ -186,20 +183,7 @@ def _run_units(
 def _run_unit(replays: Path, item: tuple[Unit, Path]) -> None:
     unit, file = item
     with contextlib.suppress(StudyInterruptedError):  # a replay has stored its epochs
-        _write(file, unit.run(replays))
-
-
-def _read(path: Path) -> dict[str, Any] | None:
-    try:
-        found = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError):
-        return None
-    return found if isinstance(found, dict) else None
-
-
-def _write(path: Path, result: dict[str, Any]) -> None:
-    with written_whole(path) as temporary:
-        temporary.write_text(json.dumps(result), encoding="utf-8")
+        write_result(file, unit.run(replays))
 
 
 def _bound(one: Subject, parts: Sequence[dict[str, Any]], period: float) -> tuple[list[BoundRow], float]:
@@ -251,58 +235,3 @@ def _schedule(
         delay_bound=bounds[1],
         **{name: found[name] for name in same},
     )
-
-
-def _times(plan: Plan, results: Path) -> list[TimeRow]:
-    """Measure the methods by themselves, before other processes run. Measured times are kept, too."""
-    found = []
-    work = [(selector, size) for size in sorted(plan.sizes) for selector in plan.selectors]
-    for selector, size in progress(work, len(work), "measuring times"):
-        path = results / time_file(selector, size)
-        result = _read(path)
-        if result is None:
-            result = _measured(selector, size, plan.time_limit)
-            _write(path, result)
-        found.append(TimeRow(method=str(selector), **result))
-    return found
-
-
-def time_file(selector: Selector, size: int) -> str:
-    """Return the name of the file with the measured time of a method.
-
-    Parameters
-    ----------
-    selector
-        The method.
-    size
-        The number of clients.
-
-    Returns
-    -------
-    str
-        The name, which depends on the version of the method's code.
-    """
-    text = json.dumps([str(selector), size, selector.version()])
-    return f"time-{hashlib.sha256(text.encode()).hexdigest()[:24]}.json"
-
-
-def _measured(selector: Selector, size: int, time_limit: float) -> dict[str, Any]:
-    scale = size / PAPER_CLIENTS
-    topics = max(1, round(PAPER_TOPICS * scale))
-    servers = min(MOST_SERVERS, max(PAPER_SERVERS, round(PAPER_SERVERS * math.sqrt(scale))))
-    # Capacities grow in proportion to the clients of a server, so they are as tight as at the paper's size.
-    share = topics / PAPER_TOPICS * PAPER_SERVERS / servers
-    settings = {
-        "topics": topics,
-        "servers": servers,
-        "storage": PAPER_STORAGE * share,
-        "compute": PAPER_COMPUTE * share,
-    }
-    instance = family("paper").cells({"sigma": 5.0, **settings})[0].build(0)
-    warm_up(selector)
-    taken: list[float] = []
-    while not taken or (len(taken) < TIMING_RUNS and sum(taken) < TIMING_SECONDS):
-        begin = time.perf_counter()
-        solve_here(instance, selector, seed=0, time_limit=max(time_limit, 600.0))
-        taken.append(time.perf_counter() - begin)
-    return {"clients": instance.n_clients, "servers": servers, "seconds": min(taken)}

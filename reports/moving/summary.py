@@ -1,18 +1,16 @@
 """Means over the replicates of a study of moving clients, with intervals that are blocked by seed."""
 
-import math
 import statistics
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from relocbench.instances.errors import plural
+from relocbench.reports.moving.plan import RELOCATE
 from relocbench.reports.moving.rows import ScheduleRow
 from relocbench.reports.moving.study import Results
 from relocbench.reports.pages.method_style import name_of
 from relocbench.reports.statistics import Interval, blocked_interval
-
-RELOCATION = "relocate"
 
 
 @dataclass(frozen=True)
@@ -31,21 +29,6 @@ class Line:
     policy: str
     method: str
     rows: tuple[ScheduleRow, ...]
-
-    def mean(self, values: Iterable[float]) -> float:
-        """Return a mean over the timelines.
-
-        Parameters
-        ----------
-        values
-            One value per timeline.
-
-        Returns
-        -------
-        float
-            The mean.
-        """
-        return statistics.fmean(values)
 
     def interval(self, values: Sequence[float]) -> Interval:
         """Return a mean over the timelines with its interval.
@@ -77,31 +60,36 @@ class Line:
     @property
     def parts(self) -> dict[str, float]:
         """The delay, handover and spool parts of the cost per publication, in ms."""
+        rows = self.rows
+        parts = {
+            "delay": [row.delay_cost for row in rows],
+            "handover": [row.handover_cost for row in rows],
+            "spool": [row.spool_cost for row in rows],
+        }
         return {
-            "delay": self.mean(row.delay_cost / (row.publications or 1) for row in self.rows),
-            "handover": self.mean(row.handover_cost / (row.publications or 1) for row in self.rows),
-            "spool": self.mean(row.spool_cost / (row.publications or 1) for row in self.rows),
+            name: statistics.fmean(cost / (row.publications or 1) for cost, row in zip(costs, rows, strict=True))
+            for name, costs in parts.items()
         }
 
     @property
     def handovers(self) -> float:
         """Handovers per client and hour."""
-        return self.mean(row.handovers_per_client_hour for row in self.rows)
+        return statistics.fmean(row.handovers_per_client_hour for row in self.rows)
 
     @property
     def spool_moved(self) -> float:
         """Messages of spool that were copied, per timeline."""
-        return self.mean(row.spool_moved for row in self.rows)
+        return statistics.fmean(row.spool_moved for row in self.rows)
 
     @property
     def overload(self) -> float:
         """The share of the time in which some server has θ < 1."""
-        return self.mean(row.overloaded_share for row in self.rows)
+        return statistics.fmean(row.overloaded_share for row in self.rows)
 
     @property
     def solves(self) -> float:
         """How often homes were computed, per timeline."""
-        return self.mean(row.solves for row in self.rows)
+        return statistics.fmean(row.solves for row in self.rows)
 
     @property
     def seconds_per_solve(self) -> float:
@@ -128,9 +116,20 @@ class Line:
         return self.rows[0].clusters_only
 
     @property
+    def cluster_setting(self) -> str:
+        """What the method sets as ``k``: a number or ``auto``; empty if it sets nothing."""
+        inside = self.method.strip("]").partition("[")[2]
+        return next((part[2:] for part in inside.split(",") if part.startswith("k=")), "")
+
+    @property
+    def counts_relocation(self) -> bool:
+        """Whether the policy counts what relocation costs when it computes homes."""
+        return self.policy.partition("[")[0] == RELOCATE
+
+    @property
     def name(self) -> str:
         """The name of the policy with the method, for tables and legends."""
-        if self.policy.startswith(RELOCATION):
+        if self.counts_relocation:
             return self.policy
         if self.period is not None:
             return f"{name_of(self.method)} every {time_text(self.period)}"
@@ -179,9 +178,7 @@ class Summary:
             parts.setdefault((row.group, row.policy, row.method), []).append(row)
         self.lines = [Line(*key, tuple(rows)) for key, rows in parts.items()]
         self.groups = list(dict.fromkeys(row.group for row in results.schedules))
-        ordinary = [line for line in self.lines if not line.clusters_only]
-        self.methods = list(dict.fromkeys(line.method for line in ordinary))
-        self.policies = list(dict.fromkeys(line.policy for line in ordinary if line.period is None))
+        self.methods = list(dict.fromkeys(line.method for line in self.lines if not line.clusters_only))
 
     @property
     def main(self) -> str:
@@ -379,8 +376,6 @@ def time_text(seconds: float) -> str:
     str
         Such as ``30 s``, ``5 min`` or ``4 h``.
     """
-    if not math.isfinite(seconds):
-        return "never"
     for size, unit in ((3600.0, "h"), (60.0, "min")):
         if seconds >= 1.999 * size or (unit == "min" and seconds >= size):
             return f"{seconds / size:.3g} {unit}"

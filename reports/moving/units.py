@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from relocbench.instances.errors import InputError
+from relocbench.instances.files.atomic_write import written_whole
 from relocbench.instances.timeline.summary import summarise
 from relocbench.instances.timeline.timeline import Timeline
 from relocbench.instances.timeline.timeline_parquet import read_timeline
@@ -17,8 +18,9 @@ from relocbench.runs.method_code import project_code
 from relocbench.runs.processes import stop_is_requested
 from relocbench.runs.timeline.certify_timeline import certify_timeline
 from relocbench.runs.timeline.epoch_bounds import epoch_bounds
-from relocbench.runs.timeline.policies import as_policy
+from relocbench.runs.timeline.policy_selectors import as_policy
 from relocbench.runs.timeline.replay import replay
+from relocbench.runs.timeline.replay_rows import EpochRow
 
 # Bounds are computed for this many epochs at a time: the first epoch of a block cannot start from the one before.
 EPOCHS_PER_BLOCK = 60
@@ -98,7 +100,7 @@ class ReplayUnit(Unit):
     def _result(self, replays: Path) -> dict[str, Any]:
         clusters: list[int] = []
 
-        def on_epoch(row: Any) -> None:
+        def on_epoch(row: EpochRow) -> None:
             _stop_if_requested()
             if row.clusters is not None:
                 clusters.append(row.clusters)
@@ -206,6 +208,40 @@ def blocks(subject: Subject) -> list[BoundUnit]:
         The units in the order of the epochs.
     """
     return [BoundUnit(subject, block) for block in range(-(-subject.epochs // EPOCHS_PER_BLOCK))]
+
+
+def read_result(path: Path) -> dict[str, Any] | None:
+    """Read the result of a unit.
+
+    Parameters
+    ----------
+    path
+        Its file.
+
+    Returns
+    -------
+    dict or None
+        The result; None if the file does not exist or is damaged, so that the unit has to run again.
+    """
+    try:
+        found = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return None
+    return found if isinstance(found, dict) else None
+
+
+def write_result(path: Path, result: dict[str, Any]) -> None:
+    """Write the result of a unit, completely or not at all.
+
+    Parameters
+    ----------
+    path
+        Its file.
+    result
+        The result.
+    """
+    with written_whole(path) as temporary:
+        temporary.write_text(json.dumps(result), encoding="utf-8")
 
 
 def _stop_if_requested() -> None:

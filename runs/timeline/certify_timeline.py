@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from relocbench.formulations.bounding.certificate_steps import dual_to_step
+from relocbench.formulations.bounding.spool_shares import add_spool_shares
 from relocbench.formulations.bounding.timeline_relaxation import EvaluatedDual, TimelineDual, TimelineRelaxation
 from relocbench.formulations.certificates.budget import Budget
 from relocbench.formulations.certificates.certificate import MOST_STEPS
@@ -32,8 +33,9 @@ from relocbench.instances.checks import checked_seed, checked_time_limit
 from relocbench.instances.errors import InputError, shown
 from relocbench.instances.kernels.ragged import FloatArray, IntArray
 from relocbench.instances.notebook_card import card, percent
+from relocbench.instances.timeline.epoch import Epoch
 from relocbench.instances.timeline.schedule_cost import ScheduleCost, schedule_cost
-from relocbench.instances.timeline.timeline import Epoch, Timeline
+from relocbench.instances.timeline.timeline import Timeline
 from relocbench.runs.isolation.import_guard import refuse_during_import
 from relocbench.runs.solve import warm_up
 from relocbench.runs.timeline.replay import Replay, replay
@@ -356,7 +358,8 @@ class _Run:
         found = []
         for t, (one, other) in enumerate(itertools.pairwise(relaxation.states)):
             unit = math.ldexp(1.0, -self._bits)
-            shares = evaluated.add_spool_shares(t, one.epoch, other.epoch, self._prices.spool, unit)
+            costs, later_costs = evaluated.costs[t : t + 2]
+            shares = add_spool_shares(costs, later_costs, one.epoch, other.epoch, self._prices.spool, unit)
             found.append(np.ldexp(shares, self._bits).round().astype(np.int64))
         return found
 

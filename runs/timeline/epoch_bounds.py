@@ -30,8 +30,8 @@ from relocbench.formulations.certificates.verification import rounded_down
 from relocbench.instances.errors import InputError
 from relocbench.instances.instance import Instance
 from relocbench.instances.nearest_server import nearest_server
+from relocbench.instances.timeline.epoch import Epoch
 from relocbench.instances.timeline.prices import Prices
-from relocbench.instances.timeline.timeline import Epoch
 
 # Few labels and few iterations, because the relaxation starts from the epoch before.
 ROOT = RootParams(most_servers=8, nearest=8, iterations=100)

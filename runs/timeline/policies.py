@@ -2,41 +2,30 @@
 
 To add a policy, write a function
 
-    policy(history, epoch, *, <parameters with types and defaults>) -> homes or None
+    policy(history, epoch, *, <parameters with types, ranges and defaults>) -> homes or None
 
 and add it to ``POLICIES``. None keeps the homes as they are; a client that arrives then goes to its nearest server.
+:mod:`runs.timeline.policy_selectors` reads the text that names a policy, and refuses parameters that are out of range.
 """
 
-import functools
-import inspect
 from collections import deque
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
-from typing import Any
+from typing import Annotated
 
 import numpy.typing as npt
 
 from relocbench.heuristics.anneal import relocate as anneal_relocating
-from relocbench.instances.errors import InputError, did_you_mean, one_of, shown
 from relocbench.instances.evaluation import evaluate
 from relocbench.instances.gap import gap as relative_gap
-from relocbench.instances.generators.families import family
 from relocbench.instances.kernels.ragged import IntArray
-from relocbench.instances.nearest_server import nearest_server
-from relocbench.instances.settings import setting
+from relocbench.instances.settings import Range
+from relocbench.instances.timeline.epoch import Epoch
 from relocbench.instances.timeline.relocation_state import relocation_to
 from relocbench.instances.timeline.schedule_cost import ScheduleCost
-from relocbench.instances.timeline.timeline import Epoch, Timeline
+from relocbench.instances.timeline.timeline import Timeline
 from relocbench.instances.timeline.window import window_instance
 from relocbench.runs.certify import certify
-from relocbench.runs.exception_text import described
-from relocbench.runs.external_function import code_at, load_function
-from relocbench.runs.method_code import function_code, project_code
-from relocbench.runs.methods import setting_text
-from relocbench.runs.run_error import RunError
-from relocbench.runs.selectors import NAME, PLACE_AND_FUNCTION, split_at_commas
-from relocbench.runs.solve import warm_up
 from relocbench.runs.timeline.method_runner import MethodRunner, Solved
 
 # A history remembers the costs of this many epochs.
@@ -154,7 +143,7 @@ def always(history: History, epoch: Epoch) -> IntArray | None:
     return history.solve()
 
 
-def every(history: History, epoch: Epoch, *, k: int = 10) -> IntArray | None:
+def every(history: History, epoch: Epoch, *, k: Annotated[int, Range(1)] = 10) -> IntArray | None:
     """Solve in every k-th epoch.
 
     Parameters
@@ -168,19 +157,12 @@ def every(history: History, epoch: Epoch, *, k: int = 10) -> IntArray | None:
     -------
     array or None
         New homes, or None to keep them.
-
-    Raises
-    ------
-    InputError
-        If ``k`` is below 1.
     """
-    if k < 1:
-        raise InputError("policy every: k", f"expected at least 1, got {k}")
     due = history.last_solve is None or epoch.number - history.last_solve.number >= k
     return history.solve() if due else None
 
 
-def threshold(history: History, epoch: Epoch, *, worse: float = 0.1) -> IntArray | None:
+def threshold(history: History, epoch: Epoch, *, worse: Annotated[float, Range(0)] = 0.1) -> IntArray | None:
     """Solve when the mean delay ``Y`` has risen too far above that of the last solve.
 
     Parameters
@@ -194,21 +176,20 @@ def threshold(history: History, epoch: Epoch, *, worse: float = 0.1) -> IntArray
     -------
     array or None
         New homes, or None to keep them.
-
-    Raises
-    ------
-    InputError
-        If ``worse`` is below 0.
     """
-    if not worse >= 0:
-        raise InputError("policy threshold: worse", f"expected at least 0, got {worse:g}")
     last = history.last_solve
     if last is None or evaluate(epoch.instance, history.home).y > (1 + worse) * last.y:
         return history.solve()
     return None
 
 
-def gap(history: History, epoch: Epoch, *, above: float = 0.1, limit: float = 1.0) -> IntArray | None:
+def gap(
+    history: History,
+    epoch: Epoch,
+    *,
+    above: Annotated[float, Range(0, 1)] = 0.1,
+    limit: Annotated[float, Range(0, excludes_low=True)] = 1.0,
+) -> IntArray | None:
     """Solve when the certified gap of the present homes in the present epoch is too large.
 
     The gap is ``(ΣD - bound) / ΣD`` with the bound that ``certify`` proves.
@@ -226,14 +207,7 @@ def gap(history: History, epoch: Epoch, *, above: float = 0.1, limit: float = 1.
     -------
     array or None
         New homes, or None to keep them.
-
-    Raises
-    ------
-    InputError
-        If ``above`` is below 0 or ``limit`` not above 0.
     """
-    if not above >= 0 or not limit > 0:
-        raise InputError("policy gap", f"expected above >= 0 and limit > 0, got {above:g} and {limit:g}")
     if history.last_solve is None:
         return history.solve()
     bound = certify(epoch.instance, seed=history.seed, time_limit=limit, start=history.home).bound
@@ -241,7 +215,13 @@ def gap(history: History, epoch: Epoch, *, above: float = 0.1, limit: float = 1.
     return history.solve() if found is not None and found > above else None
 
 
-def relocate(history: History, epoch: Epoch, *, ahead: int = 0, moves: int = 200_000) -> IntArray | None:
+def relocate(
+    history: History,
+    epoch: Epoch,
+    *,
+    ahead: Annotated[int, Range(0)] = 0,
+    moves: Annotated[int, Range(1)] = 200_000,
+) -> IntArray | None:
     """Improve the homes so far by annealing that counts delay and relocation together.
 
     In the first epoch it improves the homes of the method.
@@ -260,14 +240,7 @@ def relocate(history: History, epoch: Epoch, *, ahead: int = 0, moves: int = 200
     -------
     array
         New homes.
-
-    Raises
-    ------
-    InputError
-        If ``ahead`` is below 0 or ``moves`` below 1.
     """
-    if ahead < 0 or moves < 1:
-        raise InputError("policy relocate", f"expected ahead >= 0 and moves >= 1, got {ahead} and {moves}")
     start = history.solve() if history.before is None else history.home
     instance, seconds = window_instance([epoch, *history.upcoming(ahead)])
     prices = relocation_to(epoch, history.timeline.prices, seconds, history.before)
@@ -278,187 +251,3 @@ def relocate(history: History, epoch: Epoch, *, ahead: int = 0, moves: int = 200
 POLICIES: Mapping[str, PolicyFunction] = {
     function.__name__: function for function in (never, always, every, threshold, gap, relocate)
 }
-RESERVED = ("history", "epoch")
-
-
-@dataclass(frozen=True)
-class Policy:
-    """A policy with chosen parameters.
-
-    Attributes
-    ----------
-    name
-        Its name.
-    function
-        The function that decides.
-    settings
-        The parameters that were set; the others have their defaults.
-    code
-        The version of the code of a function in a file; otherwise empty.
-    """
-
-    name: str
-    function: PolicyFunction
-    settings: Mapping[str, Any] = field(default_factory=dict)
-    code: str = ""
-
-    def __str__(self) -> str:
-        inside = ",".join(f"{name}={setting_text(value)}" for name, value in sorted(self.settings.items()))
-        return f"{self.name}[{inside}]" if inside else self.name
-
-    def __call__(self, history: History, epoch: Epoch) -> npt.ArrayLike | None:
-        """Decide about an epoch.
-
-        Parameters
-        ----------
-        history
-            What is known so far.
-        epoch
-            The epoch that begins.
-
-        Returns
-        -------
-        array-like or None
-            New homes, or None to keep those so far.
-
-        Raises
-        ------
-        InputError
-            If a function in a file raises an exception of its own.
-        """
-        if not self.code:
-            return self.function(history, epoch, **self.settings)
-        try:
-            return self.function(history, epoch, **self.settings)
-        except (InputError, RunError):
-            raise
-        except Exception as error:
-            raise InputError(f"policy {self}", f"raised {described(error)}") from error
-
-    def warm_up(self) -> None:
-        """Compile what the policy itself runs, so that its time is not that of compiling."""
-        if self.function is gap:
-            warm_up("bound")
-        if self.function is relocate:
-            _warm_up_relocation()
-
-    def version(self) -> str:
-        """Return the version of the policy's code.
-
-        Returns
-        -------
-        str
-            As in :mod:`runs.method_code`.
-        """
-        if self.name in POLICIES:
-            return project_code(__name__)
-        return self.code or function_code(self.function, self.name)
-
-
-@functools.cache
-def _warm_up_relocation() -> None:
-    still = Timeline.static(family("preliminary").cells({"storage": 7.0})[0].build(0), n_epochs=1)
-    epoch = still.epoch(0)
-    home = nearest_server(epoch.instance)
-    prices = relocation_to(epoch, still.prices, epoch.length, (epoch, home))
-    anneal_relocating(epoch.instance, prices, home, seed=0, time_limit=60.0, moves=10_000)
-
-
-PolicyLike = str | PolicyFunction | Policy
-
-
-def as_policy(policy: PolicyLike) -> Policy:
-    """Return a policy in any of the forms in which users may give it.
-
-    Parameters
-    ----------
-    policy
-        Text such as ``every[k=5]`` or ``mine.py:function[a=1]``, a function ``f(history, epoch) -> homes or None``,
-        or a policy.
-
-    Returns
-    -------
-    Policy
-        The policy with its settings.
-
-    Raises
-    ------
-    InputError
-        If there is no such policy, a parameter does not exist or has a wrong value, or the function cannot be called
-        with a history and an epoch.
-    """
-    if isinstance(policy, Policy):
-        return policy
-    if isinstance(policy, str):
-        return _parsed(policy)
-    if not callable(policy):
-        raise InputError("policy", f"expected a name such as every[k=5], or a function, got {shown(policy)}")
-    name = getattr(policy, "__name__", type(policy).__name__)
-    try:
-        inspect.signature(policy).bind(None, None)
-    except (TypeError, ValueError) as error:
-        raise InputError(f"policy {name}", f"expected a function f(history, epoch) ({error})") from None
-    return Policy("own" if name in POLICIES else name, policy)
-
-
-def parse_policies(texts: list[str]) -> list[Policy]:
-    """Parse lists of policies.
-
-    Parameters
-    ----------
-    texts
-        Policies, each text one or several between commas.
-
-    Returns
-    -------
-    list of Policy
-        The policies in the given order, each once.
-
-    Raises
-    ------
-    InputError
-        As for :func:`as_policy`.
-    """
-    found = [_parsed(part) for text in texts for part in split_at_commas(text)]
-    return list({str(policy): policy for policy in found}.values())
-
-
-def _parsed(text: str) -> Policy:
-    if (match := PLACE_AND_FUNCTION.fullmatch(text)) is not None and match[1].endswith(".py"):
-        return _in_file(*match.groups())
-    if (match := NAME.fullmatch(text)) is None:
-        raise InputError("policy", f"expected name or name[parameter=value,...], got {shown(text)}")
-    name, inside = match.groups()
-    if name not in POLICIES:
-        raise InputError("policy", one_of(POLICIES, name))
-    return Policy(name, POLICIES[name], _settings(name, POLICIES[name], inside or ""))
-
-
-def _in_file(place: str, function: str, inside: str | None) -> Policy:
-    """Return the policy that is a function in a file."""
-    name, path = f"{Path(place).name}:{function}", Path(place).expanduser().resolve()
-    if not path.is_file():
-        raise InputError(f"policy {place}:{function}", "expected a Python file, the file does not exist")
-    try:
-        found = as_policy(load_function(f"{path}:{function}")).function
-    except InputError as error:
-        raise InputError(f"policy {place}:{function}", error.problem) from error
-    return Policy(name, found, _settings(name, found, inside or ""), code_at(f"{path}:{function}"))
-
-
-def _settings(name: str, function: PolicyFunction, inside: str) -> dict[str, Any]:
-    """Return the settings ``parameter=value,...`` from between the brackets."""
-    known = dict(list(inspect.signature(function).parameters.items())[len(RESERVED) :])
-    settings: dict[str, Any] = {}
-    for part in split_at_commas(inside):
-        key, equals, value = (piece.strip() for piece in part.partition("="))
-        if not equals or key not in known:
-            problem = f"expected parameter=value with one of: {', '.join(known) or 'no parameters'}; got {shown(part)}"
-            raise InputError(f"policy {name}", problem + did_you_mean(known, key))
-        if key in settings:
-            raise InputError(f"policy {name}", f"{key} is given twice")
-        # A function of other people may have defaults without types.
-        spec = known[key]
-        wanted = type(spec.default) if spec.annotation is inspect.Parameter.empty else spec.annotation
-        settings[key] = setting(f"policy {name}: {key}", wanted, value)
-    return settings

@@ -17,14 +17,16 @@ from relocbench.instances.evaluation import checked_home, evaluate
 from relocbench.instances.kernels.ragged import IntArray
 from relocbench.instances.nearest_server import nearest_server
 from relocbench.instances.notebook_card import card
+from relocbench.instances.timeline.epoch import Epoch
 from relocbench.instances.timeline.schedule_cost import CostMeter, ScheduleCost, carried_homes
-from relocbench.instances.timeline.timeline import Epoch, Timeline
+from relocbench.instances.timeline.timeline import Timeline
 from relocbench.runs.isolation.import_guard import refuse_during_import
 from relocbench.runs.methods import Selector
 from relocbench.runs.selectors import MethodLike, as_selector
 from relocbench.runs.timeline.method_runner import MethodRunner
-from relocbench.runs.timeline.policies import REMEMBERED, History, LastSolve, Policy, PolicyLike, as_policy
-from relocbench.runs.timeline.replay_rows import EpochRow, rows_table
+from relocbench.runs.timeline.policies import REMEMBERED, History, LastSolve
+from relocbench.runs.timeline.policy_selectors import Policy, PolicyLike, as_policy
+from relocbench.runs.timeline.replay_rows import EpochRow, read_rows, rows_table
 from relocbench.runs.timeline.replay_store import ReplayKey, ReplayStore
 
 # How long solving takes in the timeline: no time, the time that was measured, or the same seconds each time.
@@ -97,9 +99,7 @@ class Replay:
         >>> relocbench.replay(timeline, "every[k=2]", "nearest").table()["solved"].to_pylist()
         [True, False, True]
         """
-        if self.path is None:
-            return rows_table(self.rows)
-        return ReplayStore(self.path.parent).table(self.path)
+        return rows_table(self.rows if self.path is None else read_rows(self.path))
 
     def values(self) -> dict[str, Any]:
         """Return the main numbers by name.
@@ -293,6 +293,7 @@ class _Run:
         waiting: deque[Epoch] = deque()
 
         def upcoming(count: int) -> list[Epoch]:
+            count = min(count, self._timeline.n_epochs)
             waiting.extend(itertools.islice(epochs, max(0, count - len(waiting))))
             return list(itertools.islice(waiting, count))
 

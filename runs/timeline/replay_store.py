@@ -198,21 +198,6 @@ class ReplayStore:
                 file.write_table(pq.read_table(part, columns=SCHEMA.names).cast(schema))
         shutil.rmtree(self._parts(key), ignore_errors=True)
 
-    def table(self, path: Path) -> pa.Table:
-        """Read the file of a finished replay.
-
-        Parameters
-        ----------
-        path
-            The file.
-
-        Returns
-        -------
-        pyarrow.Table
-            One row per epoch.
-        """
-        return rows_table(read_rows(path))
-
 
 def _part_name(first: int) -> str:
     """Return the name of the part that begins with an epoch. The order of names is that of the epochs."""

@@ -197,7 +197,8 @@ def test_an_id_that_no_client_has_is_named():
     clients = {"id": ["ann", "bob", "cid", "dan"], **CLIENT_COLUMNS}
     with pytest.raises(InputError) as caught:
         Instance.of(servers=SERVERS, clients=clients, topics=[["ann", "eve"]])
-    assert str(caught.value) == "topics[0].publishers[1]: expected the id of a client such as 'ann', got 'eve'"
+    problem = "expected the id of a client such as 'ann', got 'eve'; add it to the clients, or remove it here"
+    assert str(caught.value) == f"topics[0].publishers[1]: {problem}"
 
 
 def test_ids_in_a_file_must_fit_the_instance():

@@ -14,7 +14,7 @@ from relocbench.reports.gate.measurement import FailedRun
 from relocbench.reports.gate.verdict import Subject
 from relocbench.reports.study.study import Study
 from relocbench.runs.selectors import as_selector
-from relocbench.runs.timeline.policies import as_policy
+from relocbench.runs.timeline.policy_selectors import as_policy
 from tests.reports.study.samples import measurement
 from tests.samples import worked_example
 

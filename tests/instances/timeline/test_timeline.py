@@ -7,8 +7,9 @@ import pytest
 
 from relocbench.instances.errors import InputError
 from relocbench.instances.instance import Instance
+from relocbench.instances.timeline.epoch import Epoch
 from relocbench.instances.timeline.prices import Prices
-from relocbench.instances.timeline.timeline import Epoch, Timeline
+from relocbench.instances.timeline.timeline import Timeline
 from tests.samples import random_instance
 from tests.timelines import random_timeline, timeline_of, two_servers
 

@@ -150,7 +150,8 @@ def test_some_of_the_sites_can_be_drawn_as_servers(made):
         ({"sites": "x,y\n3,0\n"}, "sites.csv: expected a column cell with the ids that the trace uses"),
         (
             {"members": "topic,client\nnews,zoe\n"},
-            "members.csv: line 2: client: expected the id of a client such as 'ann', got 'zoe'",
+            "members.csv: line 2: client: expected the id of a client such as 'ann', got 'zoe'; "
+            "add it to the trace, or remove it here",
         ),
         ({"members": "topic,client\n"}, "members: expected at least one membership, got none"),
         ({"members": None}, "members: expected either a file of members or a follower graph"),

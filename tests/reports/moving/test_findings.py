@@ -4,7 +4,8 @@ from dataclasses import replace
 
 import pytest
 
-from relocbench.reports.moving.findings import answers, growth, percent
+from relocbench.reports.moving.findings import answers, percent
+from relocbench.reports.moving.growth import growth
 from relocbench.reports.moving.plots import part_panels
 from relocbench.reports.moving.rows import TimeRow
 from relocbench.reports.moving.summary import Summary, time_text

@@ -15,7 +15,8 @@ from relocbench.instances.timeline.timeline import Timeline
 from relocbench.instances.timeline.window import window_instance
 from relocbench.runs.certify import certify
 from relocbench.runs.run_error import RunError
-from relocbench.runs.timeline.policies import POLICIES, as_policy, parse_policies
+from relocbench.runs.timeline.policies import POLICIES
+from relocbench.runs.timeline.policy_selectors import as_policy, parse_policies
 from relocbench.runs.timeline.replay import replay
 from tests.timelines import random_homes, random_timeline
 
@@ -150,6 +151,24 @@ def test_a_policy_in_a_file_has_parameters_and_a_version(tmp_path):
         assert error.value.problem == problem
 
 
+def test_parameters_of_a_policy_in_a_file_are_checked_when_it_is_read(tmp_path):
+    path = tmp_path / "mine.py"
+    path.write_text(
+        "from __future__ import annotations\n\n\n"
+        "def at(history, epoch, *, k: int = 2, name=None, **more):\n    return [k] * epoch.instance.n_clients\n"
+    )
+    assert as_policy(f"{path}:at[k=3,name=x]").settings == {"k": 3, "name": "x"}
+    for inside, problem in {
+        "k=often": "policy mine.py:at: k: expected a whole number, got 'often'",
+        "kk=3": "policy mine.py:at: expected parameter=value with one of: k, name; got 'kk=3'; did you mean 'k'?",
+        "more=3": "policy mine.py:at: expected parameter=value with one of: k, name; got 'more=3'",
+        "epoch=3": "policy mine.py:at: expected parameter=value with one of: k, name; got 'epoch=3'",
+    }.items():
+        with pytest.raises(InputError) as error:
+            as_policy(f"{path}:at[{inside}]")
+        assert str(error.value).startswith(problem)
+
+
 def test_errors_of_a_policy_in_a_file_are_one_line_that_names_it(tmp_path):
     path = tmp_path / "mine.py"
     path.write_text(
@@ -212,10 +231,13 @@ def test_reloc_with_automatic_clusters_searches_near_its_last_choice():
         ("every[k=1,k=2]", "policy every: k is given twice"),
         ("never[k=1]", "policy never: expected parameter=value with one of: no parameters; got 'k=1'"),
         ("every]k", "policy: expected name or name[parameter=value,...], got 'every]k'"),
-        ("every[k=0]", "epoch 0: policy every: k: expected at least 1, got 0"),
-        ("threshold[worse=-1]", "epoch 0: policy threshold: worse: expected at least 0, got -1"),
-        ("gap[limit=0]", "epoch 0: policy gap: expected above >= 0 and limit > 0, got 0.1 and 0"),
-        ("relocate[ahead=-1]", "epoch 0: policy relocate: expected ahead >= 0 and moves >= 1, got -1 and 200000"),
+        ("every[k=0]", "policy every: k: expected a whole number from 1, got '0'"),
+        ("threshold[worse=-1]", "policy threshold: worse: expected a number from 0, got '-1'"),
+        ("threshold[worse=nan]", "policy threshold: worse: expected a number from 0, got 'nan'"),
+        ("gap[above=2]", "policy gap: above: expected a number from 0 to 1, got '2'"),
+        ("gap[limit=0]", "policy gap: limit: expected a number above 0, got '0'"),
+        ("relocate[ahead=-1]", "policy relocate: ahead: expected a whole number from 0, got '-1'"),
+        ("relocate[moves=0]", "policy relocate: moves: expected a whole number from 1, got '0'"),
         (7, "policy: expected a name such as every[k=5], or a function, got 7"),
         (lambda epoch: None, "policy <lambda>: expected a function f(history, epoch) (too many positional arguments)"),
         (lambda history, epoch: [0], "epoch 0: policy <lambda>: home: expected "),
