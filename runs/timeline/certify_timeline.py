@@ -1,6 +1,5 @@
 """Certified bounds on timelines: a lower bound on the cost of every schedule, with a certificate."""
 
-import itertools
 import math
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -11,38 +10,25 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from relocbench.formulations.bounding.certificate_steps import dual_to_step
-from relocbench.formulations.bounding.spool_shares import add_spool_shares
-from relocbench.formulations.bounding.timeline_relaxation import EvaluatedDual, TimelineDual, TimelineRelaxation
-from relocbench.formulations.certificates.budget import Budget
-from relocbench.formulations.certificates.certificate import MOST_STEPS
-from relocbench.formulations.certificates.exact_bound import DualBound
-from relocbench.formulations.certificates.integer_problem import IntegerProblem, check_size
-from relocbench.formulations.certificates.packed_arrays import Int64Array, packed
-from relocbench.formulations.certificates.potentials import Transition, added_costs
-from relocbench.formulations.certificates.region import root_region
+from relocbench.formulations.bounding.timeline_relaxation import TimelineRelaxation
+from relocbench.formulations.certificates.integer_problem import check_size
 from relocbench.formulations.certificates.timeline_certificate import EpochProof, TimelineCertificate
 from relocbench.formulations.certificates.timeline_verification import (
     TimelineVerdict,
-    rounds,
-    verify_timeline,
-    with_next,
 )
 from relocbench.formulations.certificates.verification import rounded_down
 from relocbench.instances.checks import checked_seed, checked_time_limit
 from relocbench.instances.errors import InputError, shown
-from relocbench.instances.kernels.ragged import FloatArray, IntArray
+from relocbench.instances.kernels.ragged import IntArray
 from relocbench.instances.notebook_card import card, percent
 from relocbench.instances.timeline.epoch import Epoch
 from relocbench.instances.timeline.schedule_cost import ScheduleCost, schedule_cost
 from relocbench.instances.timeline.timeline import Timeline
 from relocbench.runs.isolation.import_guard import refuse_during_import
 from relocbench.runs.solve import warm_up
+from relocbench.runs.timeline.certificate_maker import CertificateMaker, unproved
 from relocbench.runs.timeline.replay import Replay, replay
 from relocbench.runs.timeline.schedule_file import checked_schedule, read_schedule
-
-# Prices below 2 to this power get no potentials but 0.
-LEAST_EXPONENT = -1000
 
 # Called with (seconds, cost of the schedule, bound).
 OnProgress = Callable[[float, float, float], None]
@@ -64,12 +50,6 @@ class TimelineCertifyParams:
         potentials are 0.
     patience, progress
         Iterations end after this number of steps in which the bound rose by less than this share together.
-    claim_bits
-        Claims are in units of ``2^-claim_bits`` of the scaled cost.
-    claim_margin
-        The claim for an epoch is below the bound in floating point by this share of the costs that are added up.
-    potential_bits
-        Potentials are multiples of about ``2^-potential_bits`` of the larger price.
     """
 
     policy: str = "relocate[ahead=4]"
@@ -78,9 +58,6 @@ class TimelineCertifyParams:
     window_bytes: int = 1 << 30
     patience: int = 6
     progress: float = 2e-5
-    claim_bits: int = 30
-    claim_margin: float = 1e-9
-    potential_bits: int = 16
 
 
 PARAMS = TimelineCertifyParams()
@@ -270,9 +247,7 @@ class _Run:
         self._cost = schedule_cost(timeline, homes)
         prices = timeline.prices
         self._prices = prices if potentials else replace(prices, handover=0.0, spool=0.0)
-        largest = max(self._prices.handover, self._prices.spool)
-        exponent = max(math.frexp(largest)[1], LEAST_EXPONENT) if largest else 0
-        self._bits = PARAMS.potential_bits - exponent
+        self._maker = CertificateMaker(timeline, homes, self._prices)
         self._begin = time.perf_counter()
         self._end = self._begin + PARAMS.share * time_limit
         self._interrupted = False
@@ -289,10 +264,10 @@ class _Run:
             now = time.perf_counter()
             self._window_end = now + max(0.0, self._end - now) * len(epochs) / left
             if self._interrupted:
-                proofs += [_unproved() for _ in epochs]
+                proofs += [unproved() for _ in epochs]
                 continue
             proofs += self._prove(epochs, self._homes[len(proofs) : len(proofs) + len(epochs)])
-        certificate, verdict = self._verified(proofs)
+        certificate, verdict = self._maker.verified(proofs, lambda: time.perf_counter() - self._begin)
         return CertifiedTimeline(self._homes, self._cost, certificate, verdict, self._interrupted)
 
     def _prove(self, epochs: Sequence[Epoch], homes: Sequence[IntArray]) -> list[EpochProof]:
@@ -318,123 +293,13 @@ class _Run:
         except KeyboardInterrupt:
             self._interrupted = True
         if relaxation is None:
-            return [_unproved() for _ in epochs]
+            return [unproved() for _ in epochs]
         self._bound += relaxation.best.value
-        return self._proofs(relaxation)
-
-    def _proofs(self, relaxation: TimelineRelaxation) -> list[EpochProof]:
-        """Round the potentials, and claim what the epochs prove with them."""
-        best, price = relaxation.best, self._prices.handover
-        integers = [self._integers(part, price) for part in best.potentials]
-        shifted = [np.ldexp(part.astype(np.float64), -self._bits) for part in integers]
-        evaluated = relaxation.evaluated(TimelineDual(best.value, best.duals, shifted))
-        shares = self._spool_shares(relaxation, evaluated)
-        moving = [bool(part.any()) for part in integers]
-        sharing = [bool(part.any()) for part in shares]
-        proofs = []
-        for t, (state, dual, value) in enumerate(zip(relaxation.states, best.duals, evaluated.values(), strict=True)):
-            exponents = state.scaling.delay_exponent, state.scaling.load_exponent
-            # The terms of the bound may be much larger than their sum.
-            size = abs(value) + float(np.abs(evaluated.costs[t]).max(axis=1).sum())
-            claimed = (value - PARAMS.claim_margin * size) * state.factor
-            if claimed <= 0 and not any(moving[max(0, t - 1) : t + 1] + sharing[max(0, t - 1) : t + 1]):
-                proofs.append(_unproved())  # without potentials, no cost is below 0
-                continue
-            proofs.append(
-                EpochProof(
-                    claim=math.floor(claimed * 2.0**PARAMS.claim_bits),
-                    bits=PARAMS.claim_bits - exponents[0],
-                    proof=(dual_to_step(dual, *exponents),),
-                    potentials=packed(integers[t]) if t < len(moving) and moving[t] else None,
-                    spool_shares=packed(shares[t - 1]) if t and sharing[t - 1] else None,
-                    delay_cap=state.scaling.delay_cap,
-                    cloud_cap=state.scaling.cloud_cap,
-                )
-            )
-        return proofs
-
-    def _spool_shares(self, relaxation: TimelineRelaxation, evaluated: EvaluatedDual) -> list[Int64Array]:
-        """Count the copying of spools where it raises the bound."""
-        found = []
-        for t, (one, other) in enumerate(itertools.pairwise(relaxation.states)):
-            unit = math.ldexp(1.0, -self._bits)
-            costs, later_costs = evaluated.costs[t : t + 2]
-            shares = add_spool_shares(costs, later_costs, one.epoch, other.epoch, self._prices.spool, unit)
-            found.append(np.ldexp(shares, self._bits).round().astype(np.int64))
-        return found
-
-    def _integers(self, potentials: FloatArray, price: float) -> Int64Array:
-        """Round potentials to the unit of the certificate, so that they differ by at most the price."""
-        most = math.floor(Fraction(price) * Fraction(2) ** self._bits)
-        least = potentials.min(axis=1, initial=0.0 if not potentials.size else math.inf, keepdims=True)
-        found: Int64Array = np.ldexp(potentials - least, self._bits).round().astype(np.int64).clip(0, most)
-        return found
-
-    def _verified(self, proofs: list[EpochProof]) -> tuple[TimelineCertificate, TimelineVerdict]:
-        """Return the best certificate that the verifier accepts."""
-        attempts: tuple[Callable[[], list[EpochProof]], ...] = (
-            lambda: proofs,
-            lambda: self._exact(proofs),
-            lambda: [_unproved() for _ in proofs],
-        )
-        for claimed in attempts:
-            certificate = self._certificate(claimed())
-            verdict = verify_timeline(
-                self._timeline, certificate, time_limit=math.inf, memory_limit=math.inf, max_steps=MOST_STEPS
-            )
-            if verdict.proved:
-                return certificate, verdict
-        raise ArithmeticError(f"the verifier does not accept the claim that no cost is below 0: {verdict.reason}")
-
-    def _exact(self, proofs: list[EpochProof]) -> list[EpochProof]:
-        """Claim exactly what the verifier computes for each epoch."""
-        found = []
-        before: Int64Array | None = None
-        pairs: Iterator[tuple[Epoch, EpochProof]] = zip(self._timeline.epochs(), proofs, strict=True)
-        for (epoch, proof), following in with_next(pairs):
-            to_epoch, to_later = None, None
-            if following is not None:
-                later, its_proof = following
-                transition = Transition(epoch, proof, later, its_proof, self._bits, self._timeline.prices, Budget())
-                to_epoch, to_later = transition.to_epoch, transition.to_later
-            added = added_costs(before, to_epoch, self._bits, rounds(epoch, self._timeline.prices))
-            before = to_later
-            if not proof.proof:
-                found.append(proof)
-                continue
-            problem = IntegerProblem(epoch.instance, proof.delay_cap, proof.cloud_cap, None, added)
-            value = DualBound(problem, root_region(problem), proof.proof[0]).value  # type: ignore[arg-type]
-            found.append(replace(proof, claim=math.floor(value * Fraction(2) ** proof.bits)))
-        return found
-
-    def _certificate(self, proofs: list[EpochProof]) -> TimelineCertificate:
-        total = sum(
-            (
-                rounds(epoch, self._timeline.prices) * proof.bound
-                for epoch, proof in zip(self._timeline.epochs(), proofs, strict=True)
-            ),
-            Fraction(0),
-        )
-        exponent = math.frexp(float(total))[1] if total > 0 else 0
-        bits = 40 - exponent
-        return TimelineCertificate(
-            timeline=self._timeline.hash,
-            homes=self._homes,
-            claim=max(0, math.floor(total * Fraction(2) ** bits)),
-            bits=bits,
-            potential_bits=self._bits,
-            epochs=tuple(proofs),
-            made={"method": "timeline-relaxation", "seconds": round(time.perf_counter() - self._begin, 3)},
-        )
+        return self._maker.proofs(relaxation)
 
     def _report(self, bound: float) -> None:
         if self._on_progress is not None:
             self._on_progress(time.perf_counter() - self._begin, self._cost.total, bound)
-
-
-def _unproved() -> EpochProof:
-    """Return the proof of an epoch that claims nothing but that no cost is below 0."""
-    return EpochProof(claim=0, bits=0, proof=())
 
 
 def _windows(timeline: Timeline) -> Iterator[list[Epoch]]:
