@@ -11,6 +11,7 @@ from relocbench.formulations.certificates.timeline_verification import verify_ti
 from relocbench.formulations.timeline import enumeration
 from relocbench.instances.errors import InputError
 from relocbench.instances.timeline.moving_generator import generate_timeline
+from relocbench.runs.timeline import certificate_maker
 from relocbench.runs.timeline import certify_timeline as module
 from relocbench.runs.timeline.certify_timeline import certify_timeline
 from relocbench.runs.timeline.replay import replay
@@ -100,7 +101,8 @@ def test_a_claim_that_the_verifier_does_not_accept_is_lowered_to_what_it_compute
     timeline = moving(handover_price=300.0, n_epochs=3)
     homes = [[0] * e.instance.n_clients for e in timeline.epochs()]
     honest = certify_timeline(timeline, schedule=homes, time_limit=2)
-    monkeypatch.setattr(module, "PARAMS", dataclasses.replace(module.PARAMS, claim_margin=-0.01))
+    lifted = dataclasses.replace(certificate_maker.PARAMS, claim_margin=-0.01)
+    monkeypatch.setattr(certificate_maker, "PARAMS", lifted)
     assert certify_timeline(timeline, schedule=homes, time_limit=2).bound == pytest.approx(honest.bound, rel=1e-2)
 
 
