@@ -31,9 +31,8 @@ class Range:
         return self.low <= value <= self.high and not (self.excludes_low and value == self.low)
 
     def __str__(self) -> str:
-        return f"{'above' if self.excludes_low else 'from'} {self.low:g}" + (
-            f" to {self.high:g}" if self.high < math.inf else ""
-        )
+        end = f" to {self.high:g}" if self.high < math.inf else ""
+        return f"{'above' if self.excludes_low else 'from'} {self.low:g}{end}"
 
 
 def setting(label: str, wanted: Any, value: object) -> Any:
@@ -69,9 +68,8 @@ def setting(label: str, wanted: Any, value: object) -> Any:
 
 def _converted(kind: Any, value: object) -> Any:
     if get_origin(kind) is Annotated:
-        plain, limits = get_args(kind)
-        number = _converted(plain, value)
-        if number not in limits:
+        number = _converted(get_args(kind)[0], value)
+        if any(number not in limits for limits in _ranges(kind)):
             raise ValueError
         return number
     if get_origin(kind) is Literal:
@@ -96,6 +94,11 @@ def _converted(kind: Any, value: object) -> Any:
     return value
 
 
+def _ranges(annotated: Any) -> list[Range]:
+    """Return the ranges among the annotations of a type, which may have others, too."""
+    return [mark for mark in annotated.__metadata__ if isinstance(mark, Range)]
+
+
 def expectation(kind: Any) -> str:
     """Describe the values that a setting of a type accepts.
 
@@ -112,8 +115,7 @@ def expectation(kind: Any) -> str:
     if get_origin(kind) in UNIONS:
         return " or ".join(map(expectation, get_args(kind)))
     if get_origin(kind) is Annotated:
-        plain, limits = get_args(kind)
-        return f"{expectation(plain)} {limits}"
+        return " ".join([expectation(get_args(kind)[0]), *map(str, _ranges(kind))])
     if get_origin(kind) is Literal:
         return ", ".join(get_args(kind))
     return {bool: "true or false", int: "a whole number", float: "a number", str: "text"}.get(kind, str(kind))

@@ -164,10 +164,13 @@ def parse_policies(texts: list[str]) -> list[Policy]:
     Raises
     ------
     InputError
-        As for :func:`as_policy`.
+        As for :func:`as_policy`, or if two different functions have the same name.
     """
-    found = [_parsed(part) for text in texts for part in split_at_commas(text)]
-    return list({str(policy): policy for policy in found}.values())
+    found: dict[str, Policy] = {}
+    for policy in (_parsed(part) for text in texts for part in split_at_commas(text)):
+        if found.setdefault(str(policy), policy).code != policy.code:
+            raise InputError(f"policy {policy}", "two different functions have this name; rename one of them")
+    return list(found.values())
 
 
 def _parsed(text: str) -> Policy:

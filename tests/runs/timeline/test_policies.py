@@ -151,11 +151,21 @@ def test_a_policy_in_a_file_has_parameters_and_a_version(tmp_path):
         assert error.value.problem == problem
 
 
+def test_two_functions_of_one_name_are_not_one_policy(tmp_path):
+    for folder, result in (("one", "None"), ("other", "history.solve()")):
+        (tmp_path / folder).mkdir()
+        (tmp_path / folder / "mine.py").write_text(f"def at(history, epoch):\n    return {result}\n")
+    one, other = (f"{tmp_path / folder}/mine.py:at" for folder in ("one", "other"))
+    assert len(parse_policies([one, one])) == 1
+    with pytest.raises(InputError, match=r"^policy mine.py:at: two different functions have this name; rename one"):
+        parse_policies([one, other])
+
+
 def test_parameters_of_a_policy_in_a_file_are_checked_when_it_is_read(tmp_path):
     path = tmp_path / "mine.py"
     path.write_text(
-        "from __future__ import annotations\n\n\n"
-        "def at(history, epoch, *, k: int = 2, name=None, **more):\n    return [k] * epoch.instance.n_clients\n"
+        "from __future__ import annotations\n\nfrom typing import Annotated\n\n\n"
+        "def at(history, epoch, *, k: Annotated[int, 'epochs'] = 2, name=None, **more):\n    return [k] * epoch.instance.n_clients\n"
     )
     assert as_policy(f"{path}:at[k=3,name=x]").settings == {"k": 3, "name": "x"}
     for inside, problem in {
