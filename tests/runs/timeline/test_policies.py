@@ -165,7 +165,7 @@ def test_parameters_of_a_policy_in_a_file_are_checked_when_it_is_read(tmp_path):
     path = tmp_path / "mine.py"
     path.write_text(
         "from __future__ import annotations\n\nfrom typing import Annotated\n\n\n"
-        "def at(history, epoch, *, k: Annotated[int, 'epochs'] = 2, name=None, **more):\n    return [k] * epoch.instance.n_clients\n"
+        "def at(history, epoch, *, k: Annotated[int, 'epochs'] = 2, name=None, **more):\n    return None\n"
     )
     assert as_policy(f"{path}:at[k=3,name=x]").settings == {"k": 3, "name": "x"}
     for inside, problem in {
