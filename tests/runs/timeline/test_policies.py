@@ -237,7 +237,7 @@ def test_reloc_with_automatic_clusters_searches_near_its_last_choice():
     [
         ("sometimes", "policy: expected one of never, always, every, threshold, gap, relocate, got 'sometimes'"),
         ("every[n=3]", "policy every: expected parameter=value with one of: k; got 'n=3'"),
-        ("every[k=often]", "policy every: k: expected a whole number, got 'often'"),
+        ("every[k=often]", "policy every: k: expected a whole number from 1, got 'often'"),
         ("every[k=1,k=2]", "policy every: k is given twice"),
         ("never[k=1]", "policy never: expected parameter=value with one of: no parameters; got 'k=1'"),
         ("every]k", "policy: expected name or name[parameter=value,...], got 'every]k'"),
