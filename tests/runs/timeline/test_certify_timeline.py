@@ -47,8 +47,8 @@ def dear():
     return (
         timeline,
         schedule,
-        certify_timeline(timeline, schedule=schedule, time_limit=2),
-        certify_timeline(timeline, schedule=schedule, time_limit=2, potentials=False),
+        certify_timeline(timeline, schedule=schedule, time_limit=10),
+        certify_timeline(timeline, schedule=schedule, time_limit=10, potentials=False),
     )
 
 
