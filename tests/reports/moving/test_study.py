@@ -72,7 +72,8 @@ def test_no_schedule_costs_less_than_the_bound(found):
 
 
 def test_with_time_the_bound_counts_relocation(found, folder, tmp_path, monkeypatch):
-    plan = replace(PLAN, prices=(4.0,), speeds=(90.0,), sizes=(), bound_time=2.0)
+    few = {"seeds": (0,), "periods": (2,), "methods": ("reloc",), "clusters": (), "sizes": ()}
+    plan = replace(PLAN, prices=(4.0,), speeds=(90.0,), bound_time=1.0, **few)
     own = run_study(plan, folder, jobs=1)
     assert all(row.delay_bound <= row.bound <= row.total for row in own.schedules)
     assert any(row.delay_bound < row.bound for row in own.schedules)
