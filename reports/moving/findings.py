@@ -307,7 +307,7 @@ def _clusters(summary: Summary) -> Answer | None:
         if len(fixed) < 2:
             continue
         best, worst = (choose(fixed, key=lambda line: line.cost.mean) for choose in (min, max))
-        best_of.append((summary.speed(group), cluster_setting(best)))
+        best_of.append((at(summary, group), cluster_setting(best)))
         as_good.append({cluster_setting(line) for line in fixed if sign(summary.difference(line, best)) == 0})
         text = f"{at(summary, group)} the best number is {cluster_setting(best)}, with {best.cost.mean:.3f} ms per "
         text += f"publication. K = {cluster_setting(worst)} {_less(summary.difference(worst, best), strong=False)}"
@@ -324,7 +324,7 @@ def _clusters(summary: Summary) -> Answer | None:
     elif len(found) == 1:
         verdict = f"**No.** The best number is {found[0]} at every speed."
     else:
-        listed = _listed([f"{k} at {speed:g} km/h" for speed, k in best_of])
+        listed = _listed([f"{k} {place}" for place, k in best_of])
         common = [k for k in found if all(k in numbers for numbers in as_good)]
         verdict = f"**{'Not clearly' if common else 'Yes'}.** The best number is {listed}"
         verdict += f", but K = {common[0]} is not clearly worse at any speed." if common else "."
