@@ -374,14 +374,20 @@ class _Run:
             lambda: self._exact(proofs),
             lambda: [_unproved() for _ in proofs],
         )
+        reason = ""
         for claimed in attempts:
-            certificate = self._certificate(claimed())
+            try:
+                certificate = self._certificate(claimed())
+            except InputError as error:  # such as multipliers that do not fit their shares
+                reason = str(error)
+                continue
             verdict = verify_timeline(
                 self._timeline, certificate, time_limit=math.inf, memory_limit=math.inf, max_steps=MOST_STEPS
             )
             if verdict.proved:
                 return certificate, verdict
-        raise ArithmeticError(f"the verifier does not accept the claim that no cost is below 0: {verdict.reason}")
+            reason = verdict.reason
+        raise ArithmeticError(f"the verifier does not accept the claim that no cost is below 0: {reason}")
 
     def _exact(self, proofs: list[EpochProof]) -> list[EpochProof]:
         """Claim exactly what the verifier computes for each epoch."""
