@@ -12,7 +12,7 @@ import numpy as np
 from relocbench.instances.evaluation import evaluate, use
 from relocbench.instances.instance import PUBLISHES, Instance
 from relocbench.instances.kernels.ragged import FloatArray, OffsetArray
-from relocbench.instances.load import storage_once
+from relocbench.instances.load import share_of, storage_once
 from relocbench.instances.nearest_server import nearest_server
 
 # A load of servers without capacity is infinite; programs that read the features need a number.
@@ -78,14 +78,14 @@ def features_of(instance: Instance) -> dict[str, float]:
         "topics_per_client": _mean(degrees[degrees > 0]),
         "overlap": several / max(memberships, 1),
         "publishers": publishing / max(memberships, 1),
-        "storage_load": _quotient(float(nearest.storage_load.sum()), float(instance.storage_capacity.sum())),
+        "storage_load": share_of(float(nearest.storage_load.sum()), float(instance.storage_capacity.sum())),
         "storage_once": storage_once(instance),
-        "compute_load": _quotient(float(nearest.compute_load.sum()), float(instance.compute_capacity.sum())),
+        "compute_load": share_of(float(nearest.compute_load.sum()), float(instance.compute_capacity.sum())),
         "fullest_server": float(used.max(initial=0.0)),
         "capacity_spread": _relative_spread(instance.storage_capacity),
         "locality": 1 - spread / between if between else 0.0,
-        "client_delay_share": _quotient(to_server, to_server + between),
-        "cloud_delay_share": _quotient(2 * instance.cloud_delay, 2 * instance.cloud_delay + between),
+        "client_delay_share": share_of(to_server, to_server + between),
+        "cloud_delay_share": share_of(2 * instance.cloud_delay, 2 * instance.cloud_delay + between),
     }
     return {name: min(found[name], LARGEST) for name in FEATURES}
 
@@ -97,7 +97,3 @@ def _mean(values: FloatArray | OffsetArray) -> float:
 def _relative_spread(values: FloatArray | OffsetArray) -> float:
     mean = _mean(values)
     return float(values.std()) / mean if mean else 0.0
-
-
-def _quotient(part: float, whole: float) -> float:
-    return part / whole if whole else np.inf if part else 0.0

@@ -57,8 +57,8 @@ def load_of(instance: Instance) -> Load:
     cost = evaluate(instance, nearest_server(instance))
     storage, compute = float(instance.storage_capacity.sum()), float(instance.compute_capacity.sum())
     return Load(
-        storage=_share(float(cost.storage_load.sum()), storage),
-        compute=_share(float(cost.compute_load.sum()), compute),
+        storage=share_of(float(cost.storage_load.sum()), storage),
+        compute=share_of(float(cost.compute_load.sum()), compute),
         storage_once=storage_once(instance),
     )
 
@@ -76,7 +76,7 @@ def storage_once(instance: Instance) -> float:
     float
         The share; infinite for capacities of 0.
     """
-    return _share(instance.total_spool, float(instance.storage_capacity.sum()))
+    return share_of(instance.total_spool, float(instance.storage_capacity.sum()))
 
 
 def with_load(instance: Instance, load: float) -> Instance:
@@ -155,8 +155,20 @@ def _name_with_load(name: str, load: float) -> str:
     return f"{cell}-{part}-{seed}" if dash and seed.isdecimal() else f"{name}-{part}"
 
 
-def _share(demand: float, capacity: float) -> float:
-    return demand / capacity if capacity else np.inf if demand else 0.0
+def share_of(part: float, whole: float) -> float:
+    """Return the quotient of two numbers, such as a load and a capacity.
+
+    Parameters
+    ----------
+    part, whole
+        The numbers, from 0.
+
+    Returns
+    -------
+    float
+        The quotient; infinite if only the second one is 0, and 0 if both are.
+    """
+    return part / whole if whole else np.inf if part else 0.0
 
 
 def rounded_capacities(capacity: FloatArray) -> FloatArray:

@@ -8,11 +8,13 @@ import errno
 import importlib
 import io
 import os
+import re
 import signal
 import sys
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
+from typer.core import TyperCommand
 
 from relocbench.commands import library, moving, moving_study
 from relocbench.instances.errors import InputError
@@ -66,6 +68,16 @@ spark = typer.Typer(
 )
 
 
+class Command(TyperCommand):
+    """A command whose help is shown as it is written. rich would drop ``[k=8]`` of ``reloc[k=8]`` as markup."""
+
+    def __init__(self, *arguments: Any, **settings: Any) -> None:
+        super().__init__(*arguments, **settings)
+        parts: list[Any] = [self, *self.params]
+        for part in parts:
+            part.help = re.sub(r"\[(?=[a-z#/@])", r"\\[", part.help or "") or None
+
+
 for name in COMMANDS:
     app.command(name)(importlib.import_module(f"relocbench.commands.{name}").run)
 for name in SPARK_COMMANDS:
@@ -74,6 +86,9 @@ moving.app.command("study")(moving_study.run)
 app.add_typer(moving.app, name="moving")
 app.add_typer(library.app, name="library")
 app.add_typer(spark, name="spark")
+for group in (app, moving.app, library.app, spark):
+    for command in group.registered_commands:
+        command.cls = Command
 
 
 def _print_version(wanted: bool) -> None:

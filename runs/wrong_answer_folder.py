@@ -20,9 +20,22 @@ if TYPE_CHECKING:
     from relocbench.runs.run_store import Row
 
 # The solver of each model, and the ending of the model file, where the method has no parameter ``solver``.
-DEFAULT_SOLVER = {"milp-basic": "highs", "milp-strong": "highs", "pyomo-gdp": "highs", "pyomo-direct": "scip"}
-ENDINGS = {"milp-basic": ".mps", "milp-strong": ".mps", "pyomo-gdp": ".lp", "pyomo-direct": ".nl", "cpsat": ".pbtxt"}
-ENDINGS |= {"cfn": ".wcsp"}
+DEFAULT_SOLVER = {
+    "milp-basic": "highs",
+    "milp-strong": "highs",
+    "pyomo-gdp": "highs",
+    "pyomo-direct": "scip",
+    "cpsat": "cpsat",
+    "cfn": "toulbar2",
+}
+ENDINGS = {
+    "milp-basic": ".mps",
+    "milp-strong": ".mps",
+    "pyomo-gdp": ".lp",
+    "pyomo-direct": ".nl",
+    "cpsat": ".pbtxt",
+    "cfn": ".wcsp",
+}
 
 _HIGHS = """\
 import highspy
@@ -110,7 +123,7 @@ _END = """
 known = $known
 print("$solver", "from $model:", *solve([]))
 print("with the homes of the other claim fixed:", *solve(known))
-print("1 unit of the objective is $unit ms. The claims, in units: $claims")
+print("1 unit of the objective is $unit ms. The claims, in units:", $claims)
 """
 _SCRIPTS = {"highs": _HIGHS, "scip": _SCIP, "cbc": _CBC, "cpsat": _CPSAT, "toulbar2": _TOULBAR2}
 
@@ -177,7 +190,7 @@ def _write_model(
     name = selector.method.name
     if name not in MODELS:
         return False
-    solver = str(selector.settings.get("solver", DEFAULT_SOLVER.get(name, {"cfn": "toulbar2"}.get(name, name))))
+    solver = str(selector.settings.get("solver", DEFAULT_SOLVER[name]))
     model = f"model-{name}{ENDINGS[name]}"
     try:
         made = export_model(instance, name, selector.settings, folder / model)
@@ -204,7 +217,7 @@ def _write_model(
         known=_fixed(instance, selector, home),
         solver=solver,
         unit=repr(unit),
-        claims=claims.replace('"', "'"),
+        claims=repr(claims),
     )
     script = f"reproduce-{name}.py"
     with written_whole(folder / script) as temporary:

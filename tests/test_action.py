@@ -52,21 +52,26 @@ def environment(made, project, **more):
         "HOME": os.environ["HOME"],
         "GITHUB_STEP_SUMMARY": str(project / "summary"),
         "GITHUB_OUTPUT": str(project / "output"),
+        "GITHUB_ACTION_PATH": "/the action",
         **more,
     }
 
 
 def run_action(made, project, **given):
-    """Run the steps as a runner of GitHub does, and return the exit code, the outputs and the standard error."""
+    """Run the steps as a runner of GitHub does, and return the exit code, the outputs and the standard error.
+
+    Defaults are filled in before the steps begin; only the steps know the folder of the action.
+    """
     inputs = {name: str(content["default"]) for name, content in ACTION["inputs"].items()}
     assert set(given) <= set(inputs)
-    values = {f"inputs.{name}": text for name, text in (inputs | given).items()} | {"github.action_path": "/the action"}
+    values: dict[str, str] = {}
 
     def filled(text):
         while (found := re.search(r"\$\{\{ *(\S+) *\}\}", text)) is not None:
-            text = text.replace(found[0], values[found[1]])
+            text = text.replace(found[0], values.get(found[1], ""))
         return text
 
+    values = {f"inputs.{name}": filled(text) for name, text in (inputs | given).items()}
     for step in ACTION["runs"]["steps"]:
         assert step["shell"] == "bash"
         assert "${{" not in step["run"]  # inputs come as variables, so that they cannot become commands

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from relocbench.formulations.solvers.availability import SOLVERS
 from relocbench.instances.errors import InputError
 
 # The largest seed that all of them accept.
@@ -64,12 +65,10 @@ class Found:
 
 @dataclass(frozen=True)
 class LicensedSolver:
-    """A solver that needs a licence.
+    """A solver that needs a licence; :data:`formulations.solvers.availability.SOLVERS` has its module and package.
 
     Attributes
     ----------
-    module, package
-        The Python module, and the package that contains it.
     pulp_name
         The class of PuLP.
     options
@@ -78,8 +77,6 @@ class LicensedSolver:
         Reads the result from the solver's own model, given the variables.
     """
 
-    module: str
-    package: str
     pulp_name: str
     options: Callable[[Options], dict[str, Any]]
     found: Callable[[Any, list[Any]], Found]
@@ -172,10 +169,10 @@ def _copt_found(model: Any, variables: list[Any]) -> Found:
 
 
 LICENSED_SOLVERS = {
-    "gurobi": LicensedSolver("gurobipy", "gurobipy", "GUROBI", _gurobi_options, _gurobi_found),
-    "cplex": LicensedSolver("cplex", "cplex", "CPLEX_PY", _cplex_options, _cplex_found),
-    "xpress": LicensedSolver("xpress", "xpress", "XPRESS_PY", _xpress_options, _xpress_found),
-    "copt": LicensedSolver("coptpy", "coptpy", "COPT", _copt_options, _copt_found),
+    "gurobi": LicensedSolver("GUROBI", _gurobi_options, _gurobi_found),
+    "cplex": LicensedSolver("CPLEX_PY", _cplex_options, _cplex_found),
+    "xpress": LicensedSolver("XPRESS_PY", _xpress_options, _xpress_found),
+    "copt": LicensedSolver("COPT", _copt_options, _copt_found),
 }
 
 
@@ -241,7 +238,7 @@ def run_licensed(name: str, problem: Any, variables: list[Any], options: Options
     import pulp
 
     solver = LICENSED_SOLVERS[name]
-    importlib.import_module(solver.module)
+    importlib.import_module(SOLVERS[name][0])
     if start is not None:
         for variable, value in zip(variables, start, strict=True):
             variable.setInitialValue(float(value), check=False)

@@ -261,15 +261,15 @@ def write_tables(study: Study, folder: Path) -> list[str]:
         The files.
     """
     tables = {
-        "results": _results_table(study),
-        "servers": _servers_table(study),
-        "clusters": _clusters_table(study),
-        "stages": _stages_table(study),
+        "results.parquet": _results_table(study),
+        "servers.parquet": _servers_table(study),
+        "clusters.parquet": _clusters_table(study),
+        "stages.parquet": _stages_table(study),
     }
     for name, table in tables.items():
-        with written_whole(folder / f"{name}.parquet") as temporary:
+        with written_whole(folder / name) as temporary:
             pq.write_table(table, temporary)
-    return [str(folder / f"{name}.parquet") for name in tables]
+    return [str(folder / name) for name in tables]
 
 
 def _results_table(study: Study) -> pa.Table:

@@ -23,7 +23,7 @@ from relocbench.reports.gate.judged_instances import JudgedInstance, folder_inst
 from relocbench.reports.gate.machine_speed import SpeedMeter
 from relocbench.reports.gate.measurement import FailedRun, Job, MethodRuns, measure
 from relocbench.reports.gate.primal_integral import reports_progress
-from relocbench.reports.gate.timing import checked_criteria, times_of
+from relocbench.reports.gate.times import checked_criteria, times_of
 from relocbench.reports.gate.verdict import Change
 from relocbench.runs.isolation.import_guard import refuse_during_import
 from relocbench.runs.isolation.supervisor import MEMORY_LIMIT

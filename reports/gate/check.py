@@ -18,7 +18,7 @@ from relocbench.reports.gate.judged_instances import JudgedInstance, library_ins
 from relocbench.reports.gate.machine_speed import SpeedMeter
 from relocbench.reports.gate.measurement import FailedRun, Job, MethodRuns, measure
 from relocbench.reports.gate.shrink_failure import SmallestInstance, smallest_failure, smallest_regression
-from relocbench.reports.gate.timing import LEAST_SECONDS, checked_criteria, require_times, timed_comparisons
+from relocbench.reports.gate.times import LEAST_SECONDS, checked_criteria, require_times, timed_comparisons
 from relocbench.reports.gate.verdict import Change, Subject, Verdict, WrittenInstance
 from relocbench.runs.isolation.import_guard import refuse_during_import
 from relocbench.runs.isolation.supervisor import MEMORY_LIMIT

@@ -188,7 +188,7 @@ class _Hypothesis:
     def p_value(self, fewest: int) -> float | None:
         """Return the p-value of the hypothesis that the mean is above 0; None if the sample cannot be tested."""
         values = np.asarray(self.sample)
-        if len(values) < fewest:
+        if len(values) < max(fewest, 2):  # one value has no spread
             return None
         if self.speed is not None:
             return _timed_p_value(values, self.speed)

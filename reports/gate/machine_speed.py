@@ -23,7 +23,7 @@ INTERVAL = 1.0
 # The least number of computations that two measurements must share.
 FEWEST = 3
 # The standard deviation of the change that remains where all computations agree: methods have other mixes of work, and
-# two runs of one program on one machine differ, too. benchmarks/gate_timing.py measures it.
+# two runs of one program on one machine differ, too. benchmarks/gate_times.py measures it.
 REMAINING = 0.04
 
 _SIZE = 1 << 18

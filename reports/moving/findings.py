@@ -304,7 +304,7 @@ def _clusters(summary: Summary) -> Answer | None:
         if len(fixed) < 2:
             continue
         best, worst = (choose(fixed, key=lambda line: line.cost.mean) for choose in (min, max))
-        best_of.append((summary.speed(group), best.cluster_setting))
+        best_of.append((at(summary, group), best.cluster_setting))
         as_good.append({line.cluster_setting for line in fixed if sign(summary.difference(line, best)) == 0})
         text = f"{at(summary, group)} the best number is {best.cluster_setting}, with {best.cost.mean:.3f} ms per "
         text += f"publication. K = {worst.cluster_setting} {_less(summary.difference(worst, best), strong=False)}"
@@ -321,7 +321,7 @@ def _clusters(summary: Summary) -> Answer | None:
     elif len(found) == 1:
         verdict = f"**No.** The best number is {found[0]} at every speed."
     else:
-        listed = _listed([f"{k} at {speed:g} km/h" for speed, k in best_of])
+        listed = _listed([f"{k} {place}" for place, k in best_of])
         common = [k for k in found if all(k in numbers for numbers in as_good)]
         verdict = f"**{'Not clearly' if common else 'Yes'}.** The best number is {listed}"
         verdict += f", but K = {common[0]} is not clearly worse at any speed." if common else "."

@@ -68,7 +68,9 @@ def growth(summary: Summary, method: str) -> Growth | None:
     if not rows:
         return None
     exponent = None
-    if len(rows) > 1 and min(row.seconds for row in rows[-2:]) > 0:
-        less, more = rows[-2:]
+    # Sizes that are nearly alike can give the same number of clients.
+    smaller = [row for row in rows if row.clients < rows[-1].clients]
+    if smaller and min(smaller[-1].seconds, rows[-1].seconds) > 0:
+        less, more = smaller[-1], rows[-1]
         exponent = max(1.0, math.log(more.seconds / less.seconds) / math.log(more.clients / less.clients))
     return Growth(tuple(rows), exponent)

@@ -161,7 +161,7 @@ def _run_units(
     """Run the units that have no result, and return the results of all by their digests."""
     results = folder / "units"
     results.mkdir(parents=True, exist_ok=True)
-    # A digest depends on the code. The processes use these digests, even if a file is edited while they work.
+    # A digest depends on the code at this moment. The processes use it, even if a file is edited while they work.
     files = {unit.digest: (unit, results / f"{unit.digest}.json") for unit in units}
     missing = [(unit, file) for unit, file in files.values() if read_result(file) is None]
     run = functools.partial(_run_unit, folder / "replays")

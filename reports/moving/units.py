@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from relocbench.formulations.certificates.integer_problem import check_size
 from relocbench.instances.errors import InputError
 from relocbench.instances.files.atomic_write import written_whole
 from relocbench.instances.timeline.summary import summarise
@@ -64,9 +65,9 @@ class Unit:
         """
         return self._result(replays)
 
-    @property
+    @functools.cached_property
     def digest(self) -> str:
-        """The name of the file with the result. Other code has other names."""
+        """The name of the file with the result. Other code has other names. It stays if a file is edited meanwhile."""
         text = json.dumps([type(self).__name__, self.subject.hash, *self._key()])
         return hashlib.sha256(text.encode()).hexdigest()[:32]
 
@@ -161,15 +162,18 @@ class CertifyUnit(Unit):
         return [self.replay, self.seconds, project_code(CERTIFY)]
 
     def _result(self, replays: Path) -> dict[str, Any]:
+        timeline = _timeline(self.subject.file)
         try:
-            found = certify_timeline(
-                _timeline(self.subject.file),
-                schedule=replays / self.replay,
-                time_limit=self.seconds,
-                on_progress=lambda *_: _stop_if_requested(),
-            )
+            for epoch in timeline.epochs():
+                check_size(epoch.instance)
         except InputError:  # an epoch is too large for the verifier
             return {"bound": 0.0}
+        found = certify_timeline(
+            timeline,
+            schedule=replays / self.replay,
+            time_limit=self.seconds,
+            on_progress=lambda *_: _stop_if_requested(),
+        )
         if found.interrupted:  # a bound that was computed in less time is not the result
             raise KeyboardInterrupt
         return {"bound": found.bound}

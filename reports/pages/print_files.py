@@ -16,6 +16,7 @@ from pathlib import Path
 
 from relocbench.instances.errors import InputError
 from relocbench.instances.files.atomic_write import written_whole
+from relocbench.instances.files.file_name import safe_file_name
 from relocbench.reports.pages.chromium import find_chromium, html_after_scripts, print_pdf
 from relocbench.reports.pages.latex import Cell, booktabs, escaped, label_of
 from relocbench.reports.pages.page import plotly_script
@@ -159,14 +160,15 @@ def write_print_files(page: Path, folder: Path) -> list[Path]:
     files, inputs = [], []
     for number, table in enumerate(parts.tables, start=1):
         stem = f"table-{number:02d}-{label_of(table.heading)}"
-        files += [_write(folder / f"{stem}.tex", _latex(table, stem)), _write(folder / f"{stem}.csv", _csv(table))]
+        files.append(_write(folder / safe_file_name(stem, ".tex"), _latex(table, stem)))
+        files.append(_write(folder / safe_file_name(stem, ".csv"), _csv(table)))
         inputs.append(f"\\input{{{stem}}}\n")
     if find_chromium() is not None and parts.figures:
         drawn = _draw(parts.plots)
         for number, one in enumerate(parts.figures, start=1):
             stem = f"figure-{number:02d}-{label_of(one.heading)}"
-            files.append(_write(folder / f"{stem}.svg", drawn[one.canvas]))
-            files.append(_pdf(drawn[one.canvas], folder / f"{stem}.pdf"))
+            files.append(_write(folder / safe_file_name(stem, ".svg"), drawn[one.canvas]))
+            files.append(_pdf(drawn[one.canvas], folder / safe_file_name(stem, ".pdf")))
             inputs.append(
                 f"\\begin{{figure}}\n  \\centering\n  \\includegraphics[width=\\linewidth]{{{stem}}}\n"
                 f"  \\caption{{{one.caption.latex}}}\n  \\label{{{stem}}}\n\\end{{figure}}\n\\clearpage\n"

@@ -16,7 +16,7 @@ from relocbench.reports.study.anytime import Course, Curve, TimeToTarget, curves
 from relocbench.reports.study.anytime_plot import over_time
 from relocbench.reports.study.excess import SAME, SHIFT, Comparison, Measurement, Summary, comparisons, summaries
 from relocbench.reports.study.explanation_section import add_explanations
-from relocbench.reports.study.ranking import add_ranks
+from relocbench.reports.study.mean_ranks import add_ranks
 from relocbench.reports.study.references import BOUND, OPTIMUM
 from relocbench.reports.study.versions import Versions
 from relocbench.reports.study.virtual_best import times_best, virtual_best

@@ -25,6 +25,7 @@ from relocbench.formulations.certificates.timeline_verification import (
     verify_timeline,
     with_next,
 )
+from relocbench.instances.errors import InputError
 from relocbench.instances.kernels.ragged import FloatArray, IntArray
 from relocbench.instances.timeline.epoch import Epoch
 from relocbench.instances.timeline.prices import Prices
@@ -161,14 +162,20 @@ class CertificateMaker:
             lambda: self._exact(proofs),
             lambda: [unproved() for _ in proofs],
         )
+        reason = ""
         for claimed in attempts:
-            certificate = self._certificate(claimed(), seconds())
+            try:
+                certificate = self._certificate(claimed(), seconds())
+            except InputError as error:  # such as multipliers that do not fit their shares
+                reason = str(error)
+                continue
             verdict = verify_timeline(
                 self._timeline, certificate, time_limit=math.inf, memory_limit=math.inf, max_steps=MOST_STEPS
             )
             if verdict.proved:
                 return certificate, verdict
-        raise ArithmeticError(f"the verifier does not accept the claim that no cost is below 0: {verdict.reason}")
+            reason = verdict.reason
+        raise ArithmeticError(f"the verifier does not accept the claim that no cost is below 0: {reason}")
 
     def _exact(self, proofs: list[EpochProof]) -> list[EpochProof]:
         """Claim exactly what the verifier computes for each epoch."""

@@ -35,7 +35,7 @@ def test_time_limit_threads_and_gap_reach_the_solver_under_its_own_names(name):
 def test_an_absent_solver_says_what_to_install(name):
     reason = missing_solver(name)
     assert reason is not None
-    assert f"pip install {LICENSED_SOLVERS[name].package}" in reason
+    assert f"pip install {SOLVERS[name][1]}" in reason
     with pytest.raises(InputError, match=f"solver {name}: .* not installed: pip install"):
         require_available([parse_selector(f"milp-basic[solver={name}]")])
 

@@ -374,6 +374,23 @@ def test_every_command_has_help_with_an_example(run, words):
     assert f"Example: relocbench {' '.join(words)}" in " ".join(out.replace("│", " ").split())
 
 
+@pytest.mark.parametrize(
+    ("words", "selector"),
+    [
+        (("solve",), "reloc[k=8]"),
+        (("study",), "anneal[moves=2e6]"),
+        (("export",), "milp-strong[condition=together]"),
+        (("moving", "certify"), "relocate[ahead=4]"),
+        (("moving", "study"), "threshold[worse=0.05]"),
+        (("spark", "run"), "reloc[k=auto]"),
+    ],
+)
+def test_help_shows_the_settings_of_selectors(run, words, selector):
+    out = run(*words, "--help")[1]
+    assert selector in "".join(out.replace("│", " ").split())
+    assert "\\" not in out
+
+
 def test_python_functions_return_the_same_as_the_command():
     instance = relocbench.generate("paper", seed=3, sigma=10)
     assert isinstance(instance, relocbench.Instance)

@@ -146,6 +146,7 @@ SAFE_PARTS = (
     "instance.hash[:16]",
     "checked_name(name)",
     "path.name",  # beside the file itself
+    "path.stem",
 )
 
 

@@ -55,6 +55,13 @@ def test_a_method_that_is_merely_noisier_rarely_fails(spread):
     assert failures(3, 0.01, lambda cost, rng: cost * np.exp(spread * rng.standard_normal(SEEDS))) <= 18
 
 
+@pytest.mark.filterwarnings("error")
+def test_a_single_value_is_never_tested():
+    [whole, single] = compare({"m": {"tiny-0": Pairs([1.0], [2.0])}}, Rule(fewest=1))
+    assert (whole.p, single.p) == (None, None)
+    assert not whole.worse
+
+
 def test_a_method_that_is_merely_different_rarely_fails():
     assert failures(4, 0.0, lambda cost, rng: cost * np.exp(0.05 * rng.standard_normal())) <= 18
 

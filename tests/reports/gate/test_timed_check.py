@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 from relocbench.reports.gate import check as check_module
-from relocbench.reports.gate import timing
+from relocbench.reports.gate import times
 from relocbench.reports.gate.baseline import read_baseline
 from tests.instances.files.bad_files import run_command
 
@@ -37,7 +37,7 @@ def slowed(factor, monkeypatch):
 @pytest.mark.slow
 def test_times_and_integrals_are_stored_and_compared_if_wanted(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(timing, "LEAST_SECONDS", 0.0)  # the instances are small, so that the test is fast
+    monkeypatch.setattr(times, "LEAST_SECONDS", 0.0)  # the instances are small, so that the test is fast
     methods = ("--method", METHOD, "--method", "otos")
     command = ("check", *methods, "--update-baseline", *CONDITIONS)
     assert run_command(*command)[0] == 0

@@ -148,6 +148,17 @@ def test_times_are_not_extrapolated_below_linear_growth():
     assert found.rows[0] == TimeRow(method="reloc", clients=1_000, servers=16, seconds=0.5)
 
 
+def test_sizes_that_give_the_same_number_of_clients_count_as_one():
+    found = results(times={1_000: 0.5, 10_000: 5.0})
+    rows = (*found.times, replace(found.times[-1], seconds=6.0))
+    grown = growth(Summary(replace(found, times=rows)), "reloc")
+    assert grown is not None
+    assert grown.exponent == pytest.approx(1.079, abs=1e-3)
+    alone = growth(Summary(replace(found, times=rows[1:])), "reloc")
+    assert alone is not None
+    assert alone.exponent is None
+
+
 def test_few_seeds_have_no_intervals():
     assert "[" not in words(seeds=2)[PERIOD]
 

@@ -9,11 +9,13 @@ import pytest
 import relocbench
 from relocbench.formulations.bounding.timeline_relaxation import TimelineRelaxation
 from relocbench.formulations.certificates import integer_problem
+from relocbench.instances.errors import InputError
 from relocbench.reports.moving import epoch_map, units
 from relocbench.reports.moving.page import write_page
-from relocbench.reports.moving.plan import Plan, pairs, subjects
+from relocbench.reports.moving.plan import Pair, Plan, pairs, subjects
 from relocbench.reports.moving.study import run_study
 from relocbench.reports.moving.summary import Summary
+from relocbench.runs.selectors import parse_selector
 from relocbench.runs.timeline.replay_rows import read_rows
 from tests.reports.browser import browser
 
@@ -102,6 +104,23 @@ def test_a_timeline_that_is_too_large_keeps_the_fast_bound(found, folder, monkey
     monkeypatch.setattr(integer_problem, "MOST_PAIRS", 1)
     unit = units.CertifyUnit(found.subjects[0], found.schedules[0].replay, 60.0)
     assert unit.run(folder / "replays") == {"bound": 0.0}
+
+
+def test_a_lost_replay_is_an_error_and_not_a_bound(found, folder):
+    unit = units.CertifyUnit(found.subjects[0], "lost.parquet", 60.0)
+    with pytest.raises(InputError, match=r"lost\.parquet"):
+        unit.run(folder / "replays")
+
+
+def test_a_policy_that_is_edited_during_the_study_keeps_its_results(found, tmp_path):
+    file = tmp_path / "mine.py"
+    file.write_text("def never(history, epoch):\n    return None\n")
+    pair = Pair(f"{file}:never", parse_selector("nearest"))
+    unit = units.ReplayUnit(found.subjects[0], pair, 60.0)
+    before = unit.digest
+    file.write_text("def never(history, epoch):\n    return None  # later\n")
+    assert units.ReplayUnit(found.subjects[0], pair, 60.0).digest != before
+    assert unit.digest == before
 
 
 def test_finished_units_are_not_repeated(found, folder, monkeypatch):

@@ -106,6 +106,16 @@ def test_a_claim_that_the_verifier_does_not_accept_is_lowered_to_what_it_compute
     assert certify_timeline(timeline, schedule=homes, time_limit=2).bound == pytest.approx(honest.bound, rel=1e-2)
 
 
+def test_a_dual_that_the_verifier_refuses_leaves_the_claim_that_no_cost_is_below_0(monkeypatch):
+    to_step = certificate_maker.dual_to_step
+    monkeypatch.setattr(
+        certificate_maker, "dual_to_step", lambda *given: dataclasses.replace(to_step(*given), alpha=(-1,))
+    )
+    timeline = moving(n_epochs=2)
+    found = certify_timeline(timeline, schedule=[[0] * e.instance.n_clients for e in timeline.epochs()], time_limit=2)
+    assert (found.bound, found.verdict.proved) == (0.0, True)
+
+
 def test_schedules_are_read_from_every_file_that_has_one(tmp_path):
     timeline = tiny_timeline(12)
     homes = random_homes(timeline, 1)

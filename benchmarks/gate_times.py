@@ -1,6 +1,6 @@
 """Measure how often `relocbench check --criterion time --criterion integral` fails, for times that are real.
 
-python benchmarks/gate_timing.py [--sessions 8] [--instances '[pl]*']
+python benchmarks/gate_times.py [--sessions 8] [--instances '[pl]*']
 
 Several sessions run the same methods one after the other, each with its own measurements of the reference computations,
 and under whatever other load the machine has. Each pair of sessions is then compared as a baseline and a check of the
@@ -22,7 +22,7 @@ from relocbench.reports.gate.comparison import compare
 from relocbench.reports.gate.judged_instances import JudgedInstance, library_instances
 from relocbench.reports.gate.machine_speed import SpeedMeter, speed_change
 from relocbench.reports.gate.measurement import Job, MethodRuns, measure
-from relocbench.reports.gate.timing import CRITERIA, timed_comparisons, times_of
+from relocbench.reports.gate.times import CRITERIA, timed_comparisons, times_of
 from relocbench.runs.isolation.supervisor import MEMORY_LIMIT
 from relocbench.runs.selectors import as_selector
 

@@ -1,4 +1,4 @@
-from relocbench.reports.study.ranking import critical_difference_diagram, rankings
+from relocbench.reports.study.mean_ranks import critical_difference_diagram, rankings
 from tests.reports.study.samples import measurement
 
 EXCESS = {"nearest": 0.5, "otos": 0.4, "reloc": 0.4, "anneal": 0.0}
