@@ -14,7 +14,13 @@ from relocbench.spark.pipeline import RESULTS
 BOUND = "lower bound"
 BOUND_STYLE = Style(REFERENCE, "dot")
 # Colours of the stages: the steps of one result, and those that results share.
-STAGE_COLOURS = {"field": "#9a7b5f", "factors": "#e08e1b", "homes": "#3b8bd0", "evaluation": "#2f9e77"}
+STAGE_COLOURS = {
+    "field": "#9a7b5f",
+    "factors": "#e08e1b",
+    "homes": "#3b8bd0",
+    "evaluation": "#2f9e77",
+    "bound": "#8c62c7",
+}
 STAGE_TITLES = {
     "seconds": "seconds",
     "cpu_seconds": "processor seconds",
