@@ -12,7 +12,7 @@
 
 import functools
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -36,13 +36,15 @@ PLACE_AND_FUNCTION = re.compile(r"\s*([^\[\]]+):([\w.]+)\s*(?:\[(.*)\])?\s*")
 NAME = re.compile(r"\s*([\w.-]+)\s*(?:\[(.*)\])?\s*")
 
 
-def parse_selector(text: str) -> Selector:
+def parse_selector(text: str, methods: Mapping[str, Method] = METHODS) -> Selector:
     """Parse one selector.
 
     Parameters
     ----------
     text
         A method in one of the forms in the table above, perhaps with ``[parameter=value,...]``.
+    methods
+        The methods that have a name, apart from those of installed packages.
 
     Returns
     -------
@@ -60,24 +62,26 @@ def parse_selector(text: str) -> Selector:
     if (match := NAME.fullmatch(text)) is None:
         raise InputError("method", f"expected name or name[parameter=value,...], got {shown(text)}")
     name, settings = match.groups()
-    method = METHODS.get(name) or registered_method(name)
+    method = methods.get(name) or registered_method(name)
     if method is None and name.endswith(".py"):
         raise InputError("method", f"expected {name}:function, the name of a function in the file is missing")
     if method is None and "." in name:
         place, _, function = name.rpartition(".")
         raise InputError("method", f"expected package.module:function, got {name}; did you mean {place}:{function}?")
     if method is None:
-        raise InputError("method", one_of([*METHODS, *registered_names()], name))
+        raise InputError("method", one_of([*methods, *registered_names()], name))
     return _with_settings(method, settings or "")
 
 
-def parse_selectors(texts: Iterable[str]) -> list[Selector]:
+def parse_selectors(texts: Iterable[str], methods: Mapping[str, Method] = METHODS) -> list[Selector]:
     """Parse lists of selectors.
 
     Parameters
     ----------
     texts
         Selectors, each text one or several between commas.
+    methods
+        As for :func:`parse_selector`.
 
     Returns
     -------
@@ -89,7 +93,7 @@ def parse_selectors(texts: Iterable[str]) -> list[Selector]:
     InputError
         As for :func:`parse_selector`.
     """
-    selectors = [parse_selector(part) for text in texts for part in split_at_commas(text)]
+    selectors = [parse_selector(part, methods) for text in texts for part in split_at_commas(text)]
     return list({str(selector): selector for selector in selectors}.values())
 
 

@@ -18,7 +18,7 @@ from relocbench.instances.kernels.ragged import FloatArray, IntArray
 from relocbench.instances.kernels.random_numbers import random_words
 from relocbench.instances.kernels.random_streams import stream
 from relocbench.spark.assign import nearest_homes
-from relocbench.spark.checkpoints import read_dataset, run_once, write_dataset
+from relocbench.spark.checkpoints import INPUTS_KEY, read_dataset, run_once, write_dataset
 from relocbench.spark.evaluate import evaluate_homes
 from relocbench.spark.locations import Location, relative_to, remove
 from relocbench.spark.placement import Field, read_field
@@ -112,32 +112,62 @@ def anneal_folder(
     existed
         Whether the homes had been computed by an earlier call.
     """
+    out = folder / "anneal"
+    return run_once(
+        out,
+        _inputs(folder, options, start),
+        lambda: anneal_rounds(spark, folder, out, options, start, on_round),
+    )
+
+
+def anneal_rounds(
+    spark: "SparkSession",
+    folder: Location,
+    out: Location,
+    options: AnnealOptions,
+    start: Location | None = None,
+    on_round: Callable[[int, float], None] | None = None,
+) -> dict[str, Any]:
+    """Run the rounds that are missing, and write the best homes.
+
+    Parameters
+    ----------
+    spark, folder, options, start, on_round
+        As for :func:`anneal_folder`.
+    out
+        The folder to write ``homes`` and ``rounds`` to.
+
+    Returns
+    -------
+    dict
+        The cost of the best homes, and the name of their round (``best``).
+    """
     field = read_field(folder / "field")
     clients = read_dataset(spark, folder / "field" / "clients")
-    out = folder / "anneal"
-    inputs = {"method": "anneal", **asdict(options), "start": None if start is None else relative_to(start, folder)}
+    inputs = _inputs(folder, options, start)
 
     def first_homes() -> dict[str, Any]:
         homes = nearest_homes(clients, field) if start is None else read_dataset(spark, start)
         write_dataset(homes.select("client", "home"), out / "rounds" / "start" / "homes")
         return _cost(spark, clients, field, out / "rounds" / "start" / "homes") | {"prices": None}
 
-    def compute() -> dict[str, Any]:
-        before, record = out / "rounds" / "start", run_once(out / "rounds" / "start", inputs, first_homes)[0]
-        best, best_record = before, record
-        for number in range(options.rounds):
-            now = out / "rounds" / f"{number + 1:04}"
-            work = _Round(spark, clients, field, options, number, before, record, now)
-            before, record = now, run_once(now, inputs | {"round": number + 1}, work.run)[0]
-            if on_round is not None:
-                on_round(number + 1, record["Y"])
-            if record["objective"] < best_record["objective"] * (1 - SAME_COST):
-                best, best_record = now, record
-        write_dataset(read_dataset(spark, best / "homes"), out / "homes")
-        history = {"best": best.name}
-        return {name: value for name, value in best_record.items() if name not in ("asked", "prices")} | history
+    before, record = out / "rounds" / "start", run_once(out / "rounds" / "start", inputs, first_homes)[0]
+    best, best_record = before, record
+    for number in range(options.rounds):
+        now = out / "rounds" / f"{number + 1:04}"
+        work = _Round(spark, clients, field, options, number, before, record, now)
+        before, record = now, run_once(now, inputs | {"round": number + 1}, work.run)[0]
+        if on_round is not None:
+            on_round(number + 1, record["Y"])
+        if record["objective"] < best_record["objective"] * (1 - SAME_COST):
+            best, best_record = now, record
+    write_dataset(read_dataset(spark, best / "homes"), out / "homes")
+    history = {"best": best.name}
+    return {name: value for name, value in best_record.items() if name not in (INPUTS_KEY, "prices")} | history
 
-    return run_once(out, inputs, compute)
+
+def _inputs(folder: Location, options: AnnealOptions, start: Location | None) -> dict[str, Any]:
+    return {"method": "anneal", **asdict(options), "start": None if start is None else relative_to(start, folder)}
 
 
 @dataclass(frozen=True, eq=False)

@@ -46,6 +46,8 @@ if TYPE_CHECKING:
 ROUND_SCHEMA = f"{DUAL_SCHEMA}, before double, after double"
 LABELS_SCHEMA = "client bigint, home int, labels array<int>"
 PARTS_SCHEMA = "own bigint, part string"
+# Entries that the record of a bound has.
+BOUND_ENTRIES = ("bound", "claim")
 # The number of evaluations of the bound of a block in each round.
 CHECKS = 3
 
@@ -148,11 +150,56 @@ def bound_folder(
     InputError
         If delegation could make an assignment cheaper: then capacities may not be ignored in a bound.
     """
-    field = read_field(folder / "field")
-    check_delegation(field.cloud_delay, server_delays(field))
-    clients = read_dataset(spark, folder / "field" / "clients")
+    require_delegation(read_field(folder / "field"))
     out = folder / "bound"
-    inputs = {**asdict(options), "homes": relative_to(homes, folder)}
+    return run_once(
+        out,
+        _inputs(folder, homes, options),
+        lambda: bound_rounds(spark, folder, out, homes, options, on_round),
+    )
+
+
+def require_delegation(field: Field) -> None:
+    """Refuse a field in which capacities may not be ignored in a bound.
+
+    Parameters
+    ----------
+    field
+        The servers and delays.
+
+    Raises
+    ------
+    InputError
+        If delegation could make an assignment cheaper.
+    """
+    check_delegation(field.cloud_delay, server_delays(field))
+
+
+def bound_rounds(
+    spark: "SparkSession",
+    folder: Location,
+    out: Location,
+    homes: Location,
+    options: BoundOptions,
+    on_round: Callable[[int, float], None] | None = None,
+) -> dict[str, Any]:
+    """Run the rounds that are missing, write the dual, and verify the bound that it proves.
+
+    Parameters
+    ----------
+    spark, folder, homes, options, on_round
+        As for :func:`bound_folder`.
+    out
+        The folder to write ``dual`` and ``rounds`` to.
+
+    Returns
+    -------
+    dict
+        The record of :func:`bound_folder`, without its inputs.
+    """
+    field = read_field(folder / "field")
+    clients = read_dataset(spark, folder / "field" / "clients")
+    inputs = _inputs(folder, homes, options)
     count = min(options.labels, len(field.server_x))
 
     def first() -> dict[str, Any]:
@@ -180,30 +227,31 @@ def bound_folder(
         )
         return {"before": sum(part[0] for part in parts), "after": sum(part[1] for part in parts), "blocks": len(parts)}
 
-    def compute() -> dict[str, Any]:
-        before, record = out / "rounds" / "start", run_once(out / "rounds" / "start", inputs, first)[0]
-        objective, mean_delay = record["objective"], record["Y"]
-        for number in range(options.rounds):
-            now = out / "rounds" / f"{number + 1:04}"
-            at = before
-            record = run_once(now, inputs | {"round": number + 1}, functools.partial(improve, number, at))[0]
-            before = now
-            if on_round is not None:
-                on_round(number + 1, record["after"])
-        dual = read_dataset(spark, before / "dual").where("topic IS NOT NULL")
-        rows = block_rows(clients, read_dataset(spark, homes), dual, options.regions(field, 0)).groupBy("region")
-        write_dataset(
-            rows.applyInArrow(_collect_task(field, options.regions(field, 0), count), DUAL_SCHEMA), out / "dual"
-        )
-        claim = verified_sum(spark, folder, homes, count)
-        bound = rounded_down(Fraction(claim, 1 << UNIT_BITS))
-        values = {"bound": bound, "claim": str(claim), "unit_bits": UNIT_BITS, "objective": objective, "Y": mean_delay}
-        return values | {"gap": (objective - bound) / objective if objective else 0.0}
-
-    return run_once(out, inputs, compute)
+    before, record = out / "rounds" / "start", run_once(out / "rounds" / "start", inputs, first)[0]
+    objective, mean_delay = record["objective"], record["Y"]
+    for number in range(options.rounds):
+        now = out / "rounds" / f"{number + 1:04}"
+        at = before
+        record = run_once(now, inputs | {"round": number + 1}, functools.partial(improve, number, at))[0]
+        before = now
+        if on_round is not None:
+            on_round(number + 1, record["after"])
+    dual = read_dataset(spark, before / "dual").where("topic IS NOT NULL")
+    rows = block_rows(clients, read_dataset(spark, homes), dual, options.regions(field, 0)).groupBy("region")
+    write_dataset(rows.applyInArrow(_collect_task(field, options.regions(field, 0), count), DUAL_SCHEMA), out / "dual")
+    claim = verified_sum(spark, folder, out / "dual", homes, count)
+    bound = rounded_down(Fraction(claim, 1 << UNIT_BITS))
+    values = {"bound": bound, "claim": str(claim), "unit_bits": UNIT_BITS, "objective": objective, "Y": mean_delay}
+    return values | {"gap": (objective - bound) / objective if objective else 0.0}
 
 
-def verify_folder(spark: "SparkSession", folder: Location) -> tuple[bool, dict[str, Any], float]:
+def _inputs(folder: Location, homes: Location, options: BoundOptions) -> dict[str, Any]:
+    return {**asdict(options), "homes": relative_to(homes, folder)}
+
+
+def verify_folder(
+    spark: "SparkSession", folder: Location, bound: Location | None = None
+) -> tuple[bool, dict[str, Any], float]:
     """Verify a bound again, from the datasets alone.
 
     Parameters
@@ -211,7 +259,9 @@ def verify_folder(spark: "SparkSession", folder: Location) -> tuple[bool, dict[s
     spark
         The session.
     folder
-        A folder with a bound that :func:`bound_folder` computed.
+        The folder of the instance.
+    bound
+        The folder of the bound, which :func:`bound_rounds` wrote to; by default ``bound`` in that of the instance.
 
     Returns
     -------
@@ -222,12 +272,14 @@ def verify_folder(spark: "SparkSession", folder: Location) -> tuple[bool, dict[s
     found
         The bound that the dual proves.
     """
-    record = read_record(folder / "bound")
+    bound = folder / "bound" if bound is None else bound
+    record = read_record(bound, "spark bound", BOUND_ENTRIES)
     field = read_field(folder / "field")
-    check_delegation(field.cloud_delay, server_delays(field))
-    inputs = record[INPUTS_KEY]
+    require_delegation(field)
+    # A study notes the homes that it chose as a result, not as an input.
+    inputs = record | record[INPUTS_KEY]
     count = min(int(inputs["labels"]), len(field.server_x))
-    found = verified_sum(spark, folder, folder / inputs["homes"], count)
+    found = verified_sum(spark, folder, bound / "dual", folder / inputs["homes"], count)
     proved = found >= int(record["claim"]) and Fraction(record["bound"]) <= Fraction(
         int(record["claim"]), 1 << UNIT_BITS
     )
@@ -235,7 +287,7 @@ def verify_folder(spark: "SparkSession", folder: Location) -> tuple[bool, dict[s
 
 
 def verified_sum(
-    spark: "SparkSession", folder: Location, homes: Location, count: int, block_clients: int = 4000
+    spark: "SparkSession", folder: Location, dual: Location, homes: Location, count: int, block_clients: int = 4000
 ) -> int:
     """Compute exactly, in blocks, what the dual of a folder proves.
 
@@ -244,7 +296,9 @@ def verified_sum(
     spark
         The session.
     folder
-        The folder.
+        The folder of the instance.
+    dual
+        The dataset of the dual.
     homes
         The homes by which clients are divided into blocks. They do not influence the bound.
     count
@@ -266,7 +320,7 @@ def verified_sum(
     clients = read_dataset(spark, folder / "field" / "clients")
     # A client with two rows would be counted twice, in the place of one that has none.
     good = read_dataset(spark, homes).dropDuplicates(["client"])
-    dual = read_dataset(spark, folder / "bound" / "dual")
+    messages = read_dataset(spark, dual)
     servers = len(field.server_x)
     region = divide_regions(
         field.server_x, field.server_y, max(1, min(servers // 2, -(-field.clients // block_clients))), 0, 0
@@ -276,7 +330,7 @@ def verified_sum(
         block, _, _, _ = read_block(table, field, count)
         return pa.table({"own": pa.array([block.own], pa.int64()), "part": [str(block_bound(block))]})
 
-    parts = block_rows(clients, good, dual, region).groupBy("region").applyInArrow(verify, PARTS_SCHEMA).collect()
+    parts = block_rows(clients, good, messages, region).groupBy("region").applyInArrow(verify, PARTS_SCHEMA).collect()
     own = sum(row["own"] for row in parts)
     if own != field.clients:
         raise InputError(str(homes), f"expected one home for each of {field.clients} clients, got {own}")

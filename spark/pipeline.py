@@ -138,7 +138,7 @@ def solve_method(
         record = {**(labels or {}), **evaluated(spark, instance, field, homes, stages, used)}
         return record if factor_rows is None else {**record, FACTORS_KEY: factors}
 
-    return run_once(instance / folder, _method_inputs(method, options), compute, implied=IMPLIED_READING)
+    return run_once(instance / folder, method_inputs(method, options), compute, implied=IMPLIED_READING)
 
 
 def evaluated(
@@ -204,22 +204,90 @@ def finished_run(
         If ``out`` was written with other inputs.
     """
     needs_factors = method == "reloc" and options.needs_factors
-    if not (isinstance(topics, Path) and isinstance(out, Path)):
+    if not finished_field(topics, out, parameters, options.seed, proportional=proportional, choices=choices):
         return None
-    if not all((out / step / RECORD_FILE).exists() for step in ("field", *(["factors"] * needs_factors), method)):
+    if needs_factors and finished_step(out / FACTORS, _factor_inputs(options)) is None:
         return None
-    asked = field_inputs(read_record(topics, "spark arrange"), parameters, options.seed, proportional, choices)
-    run_once(out / "field", asked, _nothing_to_compute, earlier_form=earlier_field_inputs(topics, asked))
-    if needs_factors:
-        run_once(out / "factors", _factor_inputs(options), _nothing_to_compute, implied=IMPLIED_READING)
-    return run_once(out / method, _method_inputs(method, options), _nothing_to_compute, implied=IMPLIED_READING)[0]
+    return finished_step(out / method, method_inputs(method, options))
+
+
+def finished_field(
+    topics: Location,
+    out: Location,
+    parameters: PaperParameters,
+    seed: int,
+    *,
+    proportional: bool,
+    choices: FieldChoices,
+) -> bool:
+    """Return whether the field of an instance exists. This needs no session.
+
+    Parameters
+    ----------
+    topics, out, parameters, proportional, choices
+        As for :func:`solve_field`.
+    seed
+        The seed of the positions.
+
+    Returns
+    -------
+    bool
+        Whether it exists; False if a folder can only be read with a session.
+
+    Raises
+    ------
+    InputError
+        If it was written with other inputs.
+    """
+    if not (isinstance(topics, Path) and isinstance(out, Path) and (out / "field" / RECORD_FILE).exists()):
+        return False
+    asked = field_inputs(read_record(topics, "spark arrange"), parameters, seed, proportional, choices)
+    finished_step(out / "field", asked, earlier_field_inputs(topics, asked))
+    return True
+
+
+def finished_step(
+    folder: Location, inputs: Mapping[str, Any], earlier_form: Mapping[str, Any] | None = None
+) -> dict[str, Any] | None:
+    """Return the record of a step, if it exists.
+
+    Parameters
+    ----------
+    folder, inputs, earlier_form
+        As for :func:`spark.checkpoints.run_once`.
+
+    Returns
+    -------
+    dict or None
+        The record; None if the step is not complete.
+
+    Raises
+    ------
+    InputError
+        If the folder was written with other inputs.
+    """
+    if not (folder / RECORD_FILE).exists():
+        return None
+    return run_once(folder, inputs, _nothing_to_compute, IMPLIED_READING, earlier_form)[0]
 
 
 def _nothing_to_compute() -> dict[str, Any]:
     raise AssertionError("a step without a record")
 
 
-def _method_inputs(method: Method, options: RelocOptions) -> dict[str, Any]:
+def method_inputs(method: Method, options: RelocOptions) -> dict[str, Any]:
+    """Return everything that determines the homes of a method on a field.
+
+    Parameters
+    ----------
+    method, options
+        As for :func:`solve_field`.
+
+    Returns
+    -------
+    dict
+        The inputs of the step, for its record.
+    """
     return {"method": method, **(asdict(options) if method == "reloc" else {"seed": options.seed})}
 
 

@@ -1,4 +1,8 @@
-"""The runs of a study at full scale: which methods, numbers of clusters, relations and seeds."""
+"""The runs of a study at full scale: which methods, numbers of clusters, relations and seeds.
+
+Beside methods of one machine there are two that exist on Spark only: ``spark-anneal`` (:mod:`spark.anneal`) and
+``spark-bound`` (:mod:`spark.bound`).
+"""
 
 import re
 from collections.abc import Iterable, Mapping
@@ -8,14 +12,26 @@ from typing import Any, Literal, get_args
 from relocbench.heuristics.readings import DEFAULT_READING, Reading, named_reading
 from relocbench.heuristics.reloc import auto_counts
 from relocbench.instances.errors import InputError, one_of
-from relocbench.runs.methods import Selector
+from relocbench.runs.methods import METHODS, Selector
+from relocbench.runs.methods import Method as MethodEntry
 from relocbench.runs.selectors import parse_selectors
+from relocbench.spark.anneal import AnnealOptions
 from relocbench.spark.assign import Method, RelocOptions
+from relocbench.spark.bound import BoundOptions
 
-# The methods of a study. Annealing runs on one machine (:mod:`spark.local_references`), the others on Spark.
-StudyMethod = Literal["reloc", "nearest", "random", "otos", "anneal"]
-# Methods whose homes do not depend on the seed.
-WITHOUT_SEED = ("nearest", "otos")
+# The methods of a study. `anneal` runs on one machine (:mod:`spark.local_references`), the others on Spark.
+StudyMethod = Literal["reloc", "nearest", "random", "otos", "anneal", "spark-anneal", "spark-bound"]
+SPARK_ANNEAL, SPARK_BOUND = "spark-anneal", "spark-bound"
+# The settings of these two are the fields of their options.
+ONLY_ON_SPARK = {
+    entry.name: entry
+    for entry in (
+        MethodEntry(SPARK_ANNEAL, "annealing in regions", "nothing", "relocbench.spark.anneal:AnnealOptions"),
+        MethodEntry(SPARK_BOUND, "a lower bound in blocks", "bound", "relocbench.spark.bound:BoundOptions"),
+    )
+}
+# Methods that run with the first seed only: their homes do not depend on it, or one bound is enough.
+ONE_SEED = ("nearest", "otos", SPARK_BOUND)
 # Settings of the local method that have no meaning on Spark.
 LOCAL_SETTINGS = ("near", "threads")
 
@@ -31,20 +47,21 @@ class Job:
     seed
         The seed of the method.
     options
-        The options of RELOC; None for other methods. For ``k=auto`` those of no particular ``k``.
+        The options of RELOC, of annealing in regions or of the bound; None for other methods. For ``k=auto`` those of
+        no particular ``k``.
     candidates
         For ``k=auto`` the results among which the cheapest is chosen.
     """
 
     selector: Selector
     seed: int
-    options: RelocOptions | None = None
+    options: RelocOptions | AnnealOptions | BoundOptions | None = None
     candidates: tuple["Job", ...] = ()
 
     @property
     def k(self) -> int | None:
         """The number of clusters of RELOC; None for other methods and for ``k=auto``."""
-        return None if self.options is None or self.candidates else self.options.k
+        return self.options.k if isinstance(self.options, RelocOptions) and not self.candidates else None
 
     @property
     def label(self) -> str:
@@ -53,7 +70,7 @@ class Job:
 
     @property
     def method(self) -> Method:
-        """The name of the method, if it runs on Spark."""
+        """The name of the method, if :func:`spark.pipeline.solve_method` runs it."""
         name: Method = self.selector.method.name  # type: ignore[assignment]
         return name
 
@@ -104,19 +121,43 @@ def plan_jobs(
     """
     jobs: dict[tuple[str, int], Job] = {}
     counts, relations, seeds = list(counts), list(relations), list(seeds)
-    for given in parse_selectors(methods):
+    for given in parse_selectors(methods, METHODS | ONLY_ON_SPARK):
         name = given.method.name
         if name not in get_args(StudyMethod):
             raise InputError("--methods", one_of(list(get_args(StudyMethod)), name))
         if given.start is not None:
             raise InputError(f"method {name}", "start: a study at full scale has no start; remove it")
         for selector in _crossed(given, counts, relations) if name == "reloc" else [given]:
-            for seed in seeds[:1] if name in WITHOUT_SEED else seeds:
-                job = _reloc_job(selector, seed, servers, rounds) if name == "reloc" else Job(selector, seed)
+            for seed in seeds[:1] if name in ONE_SEED else seeds:
+                if name in ONLY_ON_SPARK:
+                    job = spark_job(name, seed, selector.settings)
+                else:
+                    job = _reloc_job(selector, seed, servers, rounds) if name == "reloc" else Job(selector, seed)
                 jobs[job.label, job.seed] = job
     if not jobs:
         raise InputError("--methods", "expected at least one")
     return list(jobs.values())
+
+
+def spark_job(name: str, seed: int, settings: Mapping[str, Any]) -> Job:
+    """Return annealing in regions, or the bound in blocks.
+
+    Parameters
+    ----------
+    name
+        A key of ``ONLY_ON_SPARK``.
+    seed
+        The seed.
+    settings
+        Options that differ from their defaults.
+
+    Returns
+    -------
+    Job
+        The job.
+    """
+    options = AnnealOptions if name == SPARK_ANNEAL else BoundOptions
+    return Job(Selector(ONLY_ON_SPARK[name], settings), seed, options(**settings, seed=seed))
 
 
 def _crossed(selector: Selector, counts: list[str], relations: list[str]) -> list[Selector]:

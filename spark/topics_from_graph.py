@@ -13,6 +13,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from relocbench.instances.errors import InputError
+from relocbench.instances.files.edge_list import edge_of
 from relocbench.instances.files.follower_graph import FollowerGraph
 from relocbench.instances.kernels.id_hash import IdArray, hash_ids
 from relocbench.spark.blocks import BLOCK_SCHEMA, pack, unpack
@@ -117,6 +118,15 @@ def arrange(
     )
 
 
+def _third_column(example: str) -> str:
+    """Return what to do about a bad line that has further columns, such as a role or a weight."""
+    words = example.replace("\\t", " ").replace(",", " ").strip("'\"").split()
+    if len(words) < 3 or edge_of(" ".join(words[:2])) is None:
+        return ""
+    problem = "further columns, such as roles or weights, are not supported (every member publishes and subscribes)"
+    return f"; {problem}: remove them"
+
+
 def _write_topics(
     spark: "SparkSession", edges: EdgeList, out: Location, filters: Filters, max_bad: float
 ) -> dict[str, Any]:
@@ -137,7 +147,7 @@ def _write_topics(
     if bad > max_bad * lines:
         remove(all_topics)
         problem = f"expected lines `follower<TAB>followee`, {bad:,} of {lines:,} are not, such as {example}"
-        raise InputError(str(edges.source), problem)
+        raise InputError(str(edges.source), problem + _third_column(example))
     before = _sizes(spark, all_topics)
     dropped = counts.totals()
     followers = dropped[REPEATED].pop("topics")

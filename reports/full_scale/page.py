@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from relocbench.instances.gap import gap
 from relocbench.reports.full_scale.plots import (
     cluster_plot,
     delay_bars,
@@ -15,7 +16,7 @@ from relocbench.reports.full_scale.plots import (
     stage_plot,
     use_plot,
 )
-from relocbench.reports.full_scale.tables import Result, Study, variant
+from relocbench.reports.full_scale.tables import ONE_MACHINE, SPARK, Result, Study, variant
 from relocbench.reports.pages.method_style import colour_of
 from relocbench.reports.pages.page import Page
 from relocbench.reports.pages.tables import Cell, Column, Table, Value
@@ -60,6 +61,9 @@ def write_page(study: Study, command: str, path: Path) -> Path:
         + (" No assignment is to the left of the dotted line." if study.bound is not None else ""),
     )
     page.table(_results_table(study), folded=f"All {len(study.results)} results as a table")
+    if study.bounds:
+        page.section("Lower bounds", _bounds_text(study))
+        page.table(_bounds_table(study))
     if (plot := cluster_plot(study)) is not None:
         page.section("Readings and numbers of clusters")
         page.figure(
@@ -87,7 +91,8 @@ def write_page(study: Study, command: str, path: Path) -> Path:
     )
     page.panels(
         [("Wall-clock time", stage_plot(study, "seconds")), ("Processor time", stage_plot(study, "cpu_seconds"))],
-        "Seconds of each stage. Annealing and `certify` have a time limit of their own.",
+        "Seconds of each stage. `anneal` and `certify`, which run on one machine, have a time limit of their own; "
+        "`spark-anneal` and `spark-bound` have a number of rounds.",
         least=420,
     )
     page.figure(
@@ -135,8 +140,8 @@ def lead(study: Study) -> str:
             )
     if study.bound is not None:
         sentences.append(
-            f"No assignment has a Y below **{study.bound / study.publications:.4g} ms**, by a verified certificate; "
-            f"the gap of the best is {number(best.gap, '.2%')}."
+            f"No assignment has a Y below **{study.bound / study.publications:.4g} ms**, by a verified certificate "
+            f"({_made_by(study.bounds[0].computed_on)}); the gap of the best is {number(best.gap, '.2%')}."
         )
     overloaded = max(one.overloaded for one in study.shown)
     least = min(one.overloaded for one in study.shown)
@@ -164,9 +169,52 @@ def _least(study: Study, method: str) -> Result | None:
     return next((one for one in study.results if one.method == method), None)
 
 
+def _made_by(computed_on: str) -> str:
+    return {SPARK: "in blocks on Spark", ONE_MACHINE: "of the whole instance on one machine"}[computed_on]
+
+
+def _bounds_text(study: Study) -> str:
+    kinds = {one.computed_on for one in study.bounds}
+    sentences = ["No assignment of this instance has a smaller mean delay."]
+    if ONE_MACHINE in kinds:
+        sentences.append("`certify` ran on one machine, with a time limit and its own search for homes.")
+    if SPARK in kinds:
+        sentences.append(
+            "`spark-bound` ran on Spark, in blocks of clients, from homes of another result. It ignores capacities, so "
+            "it is weak where they bind."
+        )
+    return " ".join(sentences)
+
+
+def _bounds_table(study: Study) -> Table:
+    names = result_names(study.results)
+    columns = [
+        Column("bound"),
+        Column("computed on"),
+        Column("Y is at least, ms", ".4f"),
+        Column("gap", ".2%", "(ΣD of the best result - bound) / ΣD of the best result"),
+        Column("started from"),
+        Column("processor time, s", ".0f"),
+    ]
+    best = study.results[0].objective
+    rows: list[list[Value]] = [
+        [
+            Cell(short_name(one.label), swatch=colour_of(one.label)),
+            one.computed_on,
+            one.value / study.publications,
+            gap(best, one.value),
+            None if one.homes is None else names[one.homes],
+            sum(stage["cpu_seconds"] for stage in one.stages.values()),
+        ]
+        for one in study.bounds
+    ]
+    return Table(columns, rows, "Each bound was verified in exact arithmetic after it had been computed.")
+
+
 def _results_table(study: Study) -> Table:
     columns = [
         Column("method"),
+        Column("computed on"),
         Column("K", "d"),
         Column("Y, ms", ".4f"),
         Column("Y1", ".4f"),
@@ -182,6 +230,7 @@ def _results_table(study: Study) -> Table:
     rows: list[list[Value]] = [
         [
             Cell(names[one.folder], swatch=colour_of(one.label)),
+            one.computed_on,
             one.k,
             one.y,
             one.y1,

@@ -10,11 +10,18 @@ from relocbench.reports.pages.figures import figure, line, log_axis, points
 from relocbench.reports.pages.method_style import REFERENCE, Style, faded, name_of, styles
 from relocbench.reports.pages.tables import ABSENT
 from relocbench.spark.pipeline import RESULTS
+from relocbench.spark.study_jobs import ONLY_ON_SPARK
 
 BOUND = "lower bound"
 BOUND_STYLE = Style(REFERENCE, "dot")
 # Colours of the stages: the steps of one result, and those that results share.
-STAGE_COLOURS = {"field": "#9a7b5f", "factors": "#e08e1b", "homes": "#3b8bd0", "evaluation": "#2f9e77"}
+STAGE_COLOURS = {
+    "field": "#9a7b5f",
+    "factors": "#e08e1b",
+    "homes": "#3b8bd0",
+    "evaluation": "#2f9e77",
+    "bound": "#8c62c7",
+}
 STAGE_TITLES = {
     "seconds": "seconds",
     "cpu_seconds": "processor seconds",
@@ -34,15 +41,24 @@ def result_names(results: Sequence[Result]) -> dict[str, str]:
     Returns
     -------
     dict
-        The name by folder: the method with its settings, with the seed where a method has several.
+        The name by folder: the method with its settings, with the seed where a method has several. Of methods that
+        exist on Spark only, settings are left out where there is one variant.
     """
+    variants = _variants([one.label for one in results])
     seeds: dict[str, set[int]] = {}
     for one in results:
         seeds.setdefault(one.label, set()).add(one.seed)
     return {
-        one.folder: short_name(one.label) + (f", seed {one.seed}" if len(seeds[one.label]) > 1 else "")
-        for one in results
+        one.folder: variants[one.label] + (f", seed {one.seed}" if len(seeds[one.label]) > 1 else "") for one in results
     }
+
+
+def _variants(labels: Sequence[str]) -> dict[str, str]:
+    """Return a short name of each selector, without the settings of Spark's own methods that have one variant."""
+    methods = [label.partition("[")[0] for label in dict.fromkeys(labels)]
+    alone = {name for name in methods if name in ONLY_ON_SPARK and methods.count(name) == 1}
+    plain = {label: label.partition("[")[0] for label in labels}
+    return {label: name_of(plain[label]) if plain[label] in alone else short_name(label) for label in labels}
 
 
 def short_name(selector: str) -> str:
@@ -273,7 +289,9 @@ def stage_plot(study: Study, column: str) -> go.Figure:
     """
     names = result_names(study.results)
     steps = {names[one.folder]: one.stages for one in study.results if one.stages}
-    steps |= {step.removeprefix(f"{RESULTS}/"): stages for step, stages in study.steps.items() if stages}
+    variants = _variants([one.label for one in study.bounds])
+    bounds = {f"{RESULTS}/{one.folder}": variants[one.label] for one in study.bounds}
+    steps |= {bounds.get(step, step): stages for step, stages in study.steps.items() if stages}
     rows = list(steps)[::-1]
     title = STAGE_TITLES[column]
     mode = "group" if column == "memory_mib" else "stack"

@@ -18,12 +18,15 @@ from relocbench.instances.gap import excess, gap
 from relocbench.instances.kernels.ragged import FloatArray, IntArray
 from relocbench.runs.solve import exceeds
 from relocbench.spark.checkpoints import INPUTS_KEY, RECORD_FILE, read_record
-from relocbench.spark.pipeline import CHOSEN_KEY, CLIENTS_KEY, FACTORS, FACTORS_KEY
+from relocbench.spark.pipeline import CHOSEN_KEY, CLIENTS_KEY, FACTORS, FACTORS_KEY, RESULTS
 from relocbench.spark.placement import Field, read_field
 from relocbench.spark.stages import STAGES_KEY
-from relocbench.spark.study import BOUND_KEY, result_folders
+from relocbench.spark.study import BOUND_KEY, HOMES_KEY, ON_ONE_MACHINE, result_folders
+from relocbench.spark.study_jobs import SPARK_BOUND
 
 STAGE_COLUMNS = ("seconds", "cpu_seconds", "memory_mib")
+# Where a result or a bound was computed.
+SPARK, ONE_MACHINE = "Spark", "one machine"
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,8 +49,6 @@ class Result:
         The gap to the lower bound of the study; None without a bound.
     excess
         The excess over the cheapest assignment of the study.
-    bound
-        The lower bound that was proved together with these homes, if any.
     theta, storage_use, compute_use, sent, clients
         For each server ``θ``, its loads as shares of the capacities, its publications and its clients.
     cluster_servers, cluster_clients
@@ -72,7 +73,6 @@ class Result:
     publications: int
     gap: float | None
     excess: float | None
-    bound: float | None
     theta: FloatArray
     storage_use: FloatArray
     compute_use: FloatArray
@@ -83,6 +83,11 @@ class Result:
     chosen: str | None
     factors: str | None
     stages: Mapping[str, Mapping[str, float]]
+
+    @property
+    def computed_on(self) -> str:
+        """Where the homes were computed: ``Spark`` or ``one machine``."""
+        return _computed_on(self.method)
 
     @property
     def overloaded(self) -> int:
@@ -109,10 +114,35 @@ class Result:
         float or None
             The sum of times, or the largest memory; None for a result that was chosen among others.
         """
-        values = [stage[column] for stage in self.stages.values()]
-        if not values:
-            return None
-        return max(values) if column == "memory_mib" else sum(values)
+        return _used(self.stages, column)
+
+
+@dataclass(frozen=True, eq=False)
+class Bound:
+    """A lower bound on the cost of all assignments.
+
+    Attributes
+    ----------
+    folder
+        The name of its folder in ``results``.
+    label
+        The selector: ``certify``, or ``spark-bound`` with its settings.
+    value
+        The bound on ``ΣD``.
+    computed_on
+        ``Spark`` or ``one machine``.
+    homes
+        The result that a bound in blocks started from; None for ``certify``.
+    stages
+        What each stage used.
+    """
+
+    folder: str
+    label: str
+    value: float
+    computed_on: str
+    homes: str | None
+    stages: Mapping[str, Mapping[str, float]]
 
 
 @dataclass(frozen=True, eq=False)
@@ -129,17 +159,17 @@ class Study:
         What the record of the field notes: seed, parameters, and the choices of capacities and places.
     results
         The results, the cheapest first.
-    bound
-        The best lower bound on ``ΣD``; None for none.
+    bounds
+        The lower bounds, the best first.
     steps
-        What the steps used that several results share: the field and the factorisations.
+        What the steps used that are no results: the field, the factorisations and the bounds in blocks.
     """
 
     name: str
     field: Field
     inputs: Mapping[str, Any]
     results: list[Result]
-    bound: float | None
+    bounds: list[Bound]
     steps: Mapping[str, Mapping[str, Mapping[str, float]]]
 
     @cached_property
@@ -147,6 +177,11 @@ class Study:
         """The results without those among which ``k=auto`` chose."""
         auto = {(variant(one.label), one.seed) for one in self.results if one.chosen}
         return [one for one in self.results if one.chosen or (variant(one.label), one.seed) not in auto]
+
+    @property
+    def bound(self) -> float | None:
+        """The best lower bound on ``ΣD``; None for none."""
+        return self.bounds[0].value if self.bounds else None
 
     @property
     def publications(self) -> int:
@@ -191,11 +226,13 @@ def read_study(folder: Path) -> Study:
         If the folder has no result, a record cannot be read, or a bound exceeds a cost.
     """
     field, field_record = read_field(folder / "field"), read_record(folder / "field")
-    records = {path.name: read_record(path) for path in result_folders(folder)}
+    found = {path.name: read_record(path) for path in result_folders(folder)}
+    records = {name: record for name, record in found.items() if record[INPUTS_KEY]["method"] != SPARK_BOUND}
     if not records:
         raise InputError(str(folder), "expected results of a study, found none")
-    bounds = [record[BOUND_KEY] for record in records.values() if BOUND_KEY in record]
-    bound, best = max(bounds, default=None), min(record["objective"] for record in records.values())
+    bounds = [_bound(name, record) for name, record in found.items() if BOUND_KEY in record]
+    bounds.sort(key=lambda one: (-one.value, one.folder))
+    bound, best = bounds[0].value if bounds else None, min(record["objective"] for record in records.values())
     if bound is not None and exceeds(bound, best):
         problem = f"has a bound of {bound:.15g} above a cost of {best:.15g}: one of them is wrong"
         raise InputError(str(folder), problem)
@@ -203,8 +240,32 @@ def read_study(folder: Path) -> Study:
     steps = {"field": field_record.get(STAGES_KEY, {})}
     for path in sorted((folder / FACTORS).glob(f"*/{RECORD_FILE}")):
         steps[f"{FACTORS}/{path.parent.name}"] = read_record(path.parent).get(STAGES_KEY, {})
+    steps |= {f"{RESULTS}/{one.folder}": one.stages for one in bounds if one.folder not in records}
     results.sort(key=lambda one: (one.objective, one.folder))
-    return Study(folder.resolve().name, field, field_record[INPUTS_KEY], results, bound, steps)
+    return Study(folder.resolve().name, field, field_record[INPUTS_KEY], results, bounds, steps)
+
+
+def _bound(name: str, record: Mapping[str, Any]) -> Bound:
+    homes = record.get(HOMES_KEY)
+    return Bound(
+        folder=name,
+        label=record["selector"],
+        value=record[BOUND_KEY],
+        computed_on=_computed_on(record[INPUTS_KEY]["method"]),
+        homes=None if homes is None else Path(homes).parent.name,
+        stages=record[STAGES_KEY],
+    )
+
+
+def _computed_on(method: str) -> str:
+    return ONE_MACHINE if method in ON_ONE_MACHINE else SPARK
+
+
+def _used(stages: Mapping[str, Mapping[str, float]], column: str) -> float | None:
+    values = [stage[column] for stage in stages.values()]
+    if not values:
+        return None
+    return max(values) if column == "memory_mib" else sum(values)
 
 
 def _result(name: str, record: Mapping[str, Any], field: Field, bound: float | None, best: float) -> Result:
@@ -231,7 +292,6 @@ def _result(name: str, record: Mapping[str, Any], field: Field, bound: float | N
         publications=record["publications"],
         gap=gap(objective, bound),
         excess=excess(objective, best),
-        bound=record.get(BOUND_KEY),
         theta=np.array(record["theta"]),
         storage_use=use(np.array(record["storage"]), field.storage_capacity),
         compute_use=use(np.array(record["compute"]), field.compute_capacity),
@@ -264,6 +324,7 @@ def write_tables(study: Study, folder: Path) -> list[str]:
         "results.parquet": _results_table(study),
         "servers.parquet": _servers_table(study),
         "clusters.parquet": _clusters_table(study),
+        "bounds.parquet": _bounds_table(study),
         "stages.parquet": _stages_table(study),
     }
     for name, table in tables.items():
@@ -282,6 +343,7 @@ def _results_table(study: Study) -> pa.Table:
             "k": one.k,
             "chosen": one.chosen,
             "factors": one.factors,
+            "computed_on": one.computed_on,
             "y": one.y,
             "y1": one.y1,
             "y2": one.y2,
@@ -300,7 +362,7 @@ def _results_table(study: Study) -> pa.Table:
         for one in study.results
     ]
     whole = dict.fromkeys(("seed", "k", "publications", "overloaded_servers"), pa.int64())
-    texts = dict.fromkeys(("result", "selector", "method", "chosen", "factors"), pa.string())
+    texts = dict.fromkeys(("result", "selector", "method", "chosen", "factors", "computed_on"), pa.string())
     return pa.Table.from_pylist(rows, pa.schema([(name, (whole | texts).get(name, pa.float64())) for name in rows[0]]))
 
 
@@ -340,6 +402,27 @@ def _clusters_table(study: Study) -> pa.Table:
         for one in study.results
     ]
     return pa.concat_tables(parts)
+
+
+def _bounds_table(study: Study) -> pa.Table:
+    best = study.results[0].objective
+    rows = [
+        {
+            "result": one.folder,
+            "selector": one.label,
+            "computed_on": one.computed_on,
+            "homes": one.homes,
+            "bound": one.value,
+            "y": one.value / study.publications,
+            "gap": gap(best, one.value),
+            **{column: _used(one.stages, column) for column in STAGE_COLUMNS},
+        }
+        for one in study.bounds
+    ]
+    numbers = ("bound", "y", "gap", *STAGE_COLUMNS)
+    texts = ("result", "selector", "computed_on", "homes")
+    schema = pa.schema([(name, pa.string()) for name in texts] + [(name, pa.float64()) for name in numbers])
+    return pa.Table.from_pylist(rows, schema)
 
 
 def _stages_table(study: Study) -> pa.Table:

@@ -13,7 +13,9 @@ COLOURS = {
     "reloc": "#d9455f",
     "adaptive": "#a548b8",
     "anneal": "#2f9e77",
+    "spark-anneal": "#5cb85c",
     "bound": "#8c62c7",
+    "spark-bound": "#8c62c7",
     "branch-price": "#7d9a2b",
     "enumerate": "#7f8790",
     "milp-basic": "#7aa2d6",
@@ -24,6 +26,7 @@ COLOURS = {
     "cfn": "#3aa7a3",
 }
 NAMES = {"random": "RA", "nearest": "NS", "otos": "OTOS", "reloc": "RELOC", "anneal": "annealing"}
+NAMES |= {"spark-anneal": "annealing in regions", "spark-bound": "bound in blocks"}
 # The colour of reference lines and rows: an optimum, a bound, a capacity, the virtual best method.
 REFERENCE = "#7f8790"
 # The selector under which tables show the best method of each instance, which is no method that could be run.

@@ -4,6 +4,7 @@
 """
 
 import contextlib
+import itertools
 import json
 import os
 import signal
@@ -13,7 +14,8 @@ import sys
 import tempfile
 import time
 import urllib.request
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import pyspark
@@ -27,11 +29,12 @@ WAIT_LIMIT = 120.0
 
 @dataclass
 class Cluster:
-    """The address of the master, the URL of its state, and the processes of the workers."""
+    """The address of the master, the URL of its state, the processes of the workers, and what starts another one."""
 
     master: str
     state_url: str
-    workers: list[subprocess.Popen]
+    start_worker: Callable[[], None]
+    workers: list[subprocess.Popen] = field(default_factory=list)
 
     def alive(self):
         """Return the number of workers that are alive according to the master."""
@@ -49,7 +52,8 @@ def standalone(folder, workers=2):
         "SPARK_DAEMON_JAVA_OPTS": "-XX:TieredStopAtLevel=1",
         "SPARK_LOCAL_IP": "127.0.0.1",
     }
-    cluster = Cluster(f"spark://127.0.0.1:{port}", f"http://127.0.0.1:{page}/json/", [])
+    master = f"spark://127.0.0.1:{port}"
+    numbers = itertools.count()
     with contextlib.ExitStack() as stack:
 
         def start(name, *arguments):
@@ -64,13 +68,18 @@ def standalone(folder, workers=2):
 
         start("master", "org.apache.spark.deploy.master.Master", *f"--host 127.0.0.1 --port {port}".split(),
               "--webui-port", str(page))  # fmt: skip
-        for number in range(workers):
+
+        def start_worker():
             # Each worker has a folder of its own for the files of its executors.
-            place = folder / f"worker{number}"
+            place = folder / f"worker{next(numbers)}"
             place.mkdir(exist_ok=True)
             resources = ["--host", "127.0.0.1", "--webui-port", "0", "-c", "1", "-m", "1g", "-d", str(place)]
             kind = "org.apache.spark.deploy.worker.Worker"
-            cluster.workers.append(start(f"worker{number}", kind, *resources, cluster.master))
+            cluster.workers.append(start(place.name, kind, *resources, cluster.master))
+
+        cluster = Cluster(master, f"http://127.0.0.1:{page}/json/", start_worker)
+        for _ in range(workers):
+            start_worker()
         wait_until(
             lambda: alive_workers(cluster) == workers, f"a cluster of {workers} workers, see the logs in {folder}"
         )

@@ -8,7 +8,7 @@ from relocbench.instances.evaluation import evaluate
 from relocbench.spark.anneal import AnnealOptions, anneal_folder
 from relocbench.spark.compare_local import read_homes, read_local
 
-OPTIONS = AnnealOptions(rounds=3, proposals=600, region_clients=150)
+OPTIONS = AnnealOptions(rounds=2, proposals=400, region_clients=150)
 
 
 @pytest.fixture(scope="module")
@@ -29,9 +29,9 @@ def test_every_round_is_a_valid_assignment_and_the_best_one_is_the_result(field,
     record, seen = annealed
     instance, ids = read_local(field)
     costs = {}
-    for name in ("start", "0001", "0002", "0003"):
+    for name in ("start", "0001", "0002"):
         costs[name] = evaluate(instance, read_homes(field / "anneal" / "rounds" / name / "homes", ids)).objective
-    assert [number for number, _ in seen] == [1, 2, 3]
+    assert [number for number, _ in seen] == [1, 2]
     assert costs["start"] == pytest.approx(
         evaluate(instance, nearest.solve(instance, seed=0, time_limit=0).home).objective
     )
@@ -54,8 +54,7 @@ def test_the_result_is_about_as_good_as_that_of_the_local_annealing(field, annea
 def test_homes_do_not_depend_on_partitions_and_a_stopped_run_continues(spark, field, annealed, tmp_path):
     copy = tmp_path / "copy"
     shutil.copytree(field, copy)
-    # As after a kill in the second round: there are a part of its homes, and no record.
-    shutil.rmtree(copy / "anneal" / "rounds" / "0003")
+    # As after a kill in the second round: its homes may be there, and its record is not.
     (copy / "anneal" / "rounds" / "0002" / "made.json").unlink()
     (copy / "anneal" / "made.json").unlink()
     first = (copy / "anneal" / "rounds" / "0001" / "made.json").stat().st_mtime_ns
@@ -67,5 +66,5 @@ def test_homes_do_not_depend_on_partitions_and_a_stopped_run_continues(spark, fi
     assert (copy / "anneal" / "rounds" / "0001" / "made.json").stat().st_mtime_ns == first
     assert record["objective"] == annealed[0]["objective"]
     _, ids = read_local(field)
-    for name in ("rounds/0002/homes", "rounds/0003/homes", "homes"):
+    for name in ("rounds/0002/homes", "homes"):
         assert np.array_equal(read_homes(copy / "anneal" / name, ids), read_homes(field / "anneal" / name, ids))

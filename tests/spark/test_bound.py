@@ -10,13 +10,16 @@ from typer.testing import CliRunner
 
 from relocbench.cli import app
 from relocbench.formulations.certificates.block_bound import UNIT_BITS
+from relocbench.heuristics import anneal
 from relocbench.instances.errors import InputError
-from relocbench.runs.certify import certify
+from relocbench.instances.evaluation import evaluate
 from relocbench.spark.bound import BoundOptions, bound_folder, verified_sum, verify_folder
-from relocbench.spark.checkpoints import read_record, unwrap_input_errors
+from relocbench.spark.checkpoints import read_dataset, read_record, unwrap_input_errors
 from relocbench.spark.compare_local import read_local
+from relocbench.spark.dual_tables import block_rows, read_block
+from relocbench.spark.placement import read_field
 
-OPTIONS = BoundOptions(rounds=2, labels=6, sweeps=5, iterations=60, region_clients=180)
+OPTIONS = BoundOptions(rounds=2, labels=6, sweeps=5, iterations=40, region_clients=180)
 
 
 @pytest.fixture(scope="module")
@@ -30,14 +33,19 @@ def bounded(spark, regions_field, tmp_path_factory):
     return folder, record, seen
 
 
+def changed_rows(rows, change):
+    """Return rows, sorted by topic, that are changed as Python values."""
+    values = rows.sort_by("topic").to_pylist()
+    change(values)
+    return pa.Table.from_pylist(values, rows.schema)
+
+
 def change_dual(folder, change):
-    """Replace the dual of a folder by one in which the rows, as Python values, are changed."""
-    rows = pq.read_table(folder / "bound" / "dual").sort_by("topic")
-    changed = rows.to_pylist()
-    change(changed)
+    """Replace the dual of a folder by one with changed rows."""
+    rows = changed_rows(pq.read_table(folder / "bound" / "dual"), change)
     shutil.rmtree(folder / "bound" / "dual")
     (folder / "bound" / "dual").mkdir()
-    pq.write_table(pa.Table.from_pylist(changed, rows.schema), folder / "bound" / "dual" / "part.parquet")
+    pq.write_table(rows, folder / "bound" / "dual" / "part.parquet")
 
 
 @pytest.mark.slow
@@ -57,10 +65,10 @@ def test_the_bound_rises_in_every_round_and_its_exact_value_is_that_of_the_messa
 def test_the_bound_is_below_the_best_homes_and_does_not_depend_on_the_blocks(spark, bounded):
     folder, record, _ = bounded
     instance, _ = read_local(folder)
-    local = certify(instance, time_limit=4.0, seed=0)
-    assert record["bound"] < local.objective
-    homes = folder / "nearest" / "homes"
-    assert verified_sum(spark, folder, homes, OPTIONS.labels, block_clients=80) == int(record["claim"])
+    local = evaluate(instance, anneal.solve(instance, seed=0, time_limit=1e9, moves=300_000).home)
+    assert 0 < record["bound"] < local.objective
+    homes, dual = folder / "nearest" / "homes", folder / "bound" / "dual"
+    assert verified_sum(spark, folder, dual, homes, OPTIONS.labels, block_clients=80) == int(record["claim"])
 
 
 @pytest.mark.slow
@@ -98,7 +106,7 @@ def test_a_client_is_not_counted_twice_in_the_place_of_another(spark, bounded, t
     schema = pa.schema([("client", pa.int64()), ("home", pa.int32())])
     pq.write_table(pa.Table.from_pylist(homes, schema), tmp_path / "homes.parquet")
     with pytest.raises(InputError), unwrap_input_errors():
-        verified_sum(spark, bounded[0], tmp_path / "homes.parquet", OPTIONS.labels)
+        verified_sum(spark, bounded[0], bounded[0] / "bound" / "dual", tmp_path / "homes.parquet", OPTIONS.labels)
 
 
 def drop_member(rows):
@@ -123,6 +131,15 @@ def other_member(rows):
     rows[0]["member"][-1] = 10**9
 
 
+@pytest.fixture(scope="module")
+def whole_block(spark, bounded):
+    """Return the rows of a block with all clients, as a task gets them, and the field."""
+    folder = bounded[0]
+    names = ("field/clients", "nearest/homes", "bound/dual")
+    clients, homes, dual = (read_dataset(spark, folder / name) for name in names)
+    return block_rows(clients, homes, dual, np.zeros(16, np.int32)).toArrow(), read_field(folder / "field")
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("change", "problem"),
@@ -135,10 +152,20 @@ def other_member(rows):
         (lambda rows: rows[0]["messages"].pop(), "has topics with a wrong number of messages"),
     ],
 )
-def test_a_dual_of_another_instance_is_refused(spark, bounded, tmp_path, change, problem):
+def test_a_dual_of_another_instance_is_refused(whole_block, change, problem):
+    rows, field = whole_block
+    assert read_block(rows, field, OPTIONS.labels)[0].own == field.clients
+    dual = changed_rows(rows.filter(rows["topic"].is_valid()), change)
+    changed = pa.concat_tables([rows.filter(rows["topic"].is_null()), dual])
+    with pytest.raises(InputError, match=problem):
+        read_block(changed, field, OPTIONS.labels)
+
+
+@pytest.mark.slow
+def test_a_task_that_refuses_a_dual_gives_one_line(spark, bounded, tmp_path):
     copy = shutil.copytree(bounded[0], tmp_path / "out")
-    change_dual(copy, change)
-    with pytest.raises(InputError, match=problem), unwrap_input_errors():
+    change_dual(copy, lambda rows: rows.pop())
+    with pytest.raises(InputError, match="the dual has other topics than the clients"), unwrap_input_errors():
         verify_folder(spark, copy)
 
 
@@ -152,8 +179,7 @@ def test_a_stopped_run_continues_and_partitions_do_not_matter(spark, bounded, tm
     first = (copy / "bound" / "rounds" / "0001" / "made.json").stat().st_mtime_ns
     before = spark.conf.get("spark.sql.shuffle.partitions")
     spark.conf.set("spark.sql.shuffle.partitions", 3)
-    # The record names the homes by their path, so they are those of the original folder.
-    again, existed = bound_folder(spark, copy, folder / "nearest" / "homes", OPTIONS)
+    again, existed = bound_folder(spark, copy, copy / "nearest" / "homes", OPTIONS)
     spark.conf.set("spark.sql.shuffle.partitions", before)
     assert not existed
     assert again["claim"] == record["claim"]

@@ -1,10 +1,12 @@
 import dataclasses
 import json
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pyarrow
 import pytest
 
@@ -14,7 +16,8 @@ from relocbench.instances.instance_source import instance_files, read_instance
 from relocbench.runs.run_store import Store, read
 from relocbench.runs.selectors import parse_selector
 from relocbench.runs.sweep import Limits, Task, sweep
-from relocbench.spark.compare_local import compare
+from relocbench.spark.anneal import AnnealOptions, anneal_folder
+from relocbench.spark.compare_local import compare, local_ids, read_homes
 from relocbench.spark.java import java_home
 from tests.spark.standalone import kill, standalone, wait_until
 
@@ -102,16 +105,40 @@ def modification_times(out):
     return {file.name: file.stat().st_mtime_ns for file in out.glob("*.parquet")}
 
 
-def test_a_follower_graph_is_solved_on_the_cluster_as_locally(start_command, tmp_path):
+@pytest.fixture(scope="module")
+def solved(start_command, tmp_path_factory):
+    """Solve an instance from a follower graph on the cluster, and return its folder and its cost."""
+    folder = tmp_path_factory.mktemp("solved")
     edges = "".join(f"{follower}\t{(follower * step) % 97}\n" for follower in range(97) for step in (2, 3, 5, 7))
-    (tmp_path / "edges.txt").write_text(edges)
+    (folder / "edges.txt").write_text(edges)
     partitions = ("--partitions", 4)
-    arranged = finish(start_command("arrange", tmp_path / "edges.txt", *partitions, "--out", tmp_path / "topics"))
+    arranged = finish(start_command("arrange", folder / "edges.txt", *partitions, "--out", folder / "topics"))
     assert arranged["lines"] == 4 * 97
     sizes = ("--servers", 16, "--k", 2, "--rounds", 1, "--storage", 60, "--compute", 200)
-    cost = finish(start_command("reloc", tmp_path / "topics", *sizes, *partitions, "--out", tmp_path / "out"))
+    cost = finish(start_command("reloc", folder / "topics", *sizes, *partitions, "--out", folder / "out"))
+    return folder / "out", cost
+
+
+def test_a_follower_graph_is_solved_on_the_cluster_as_locally(solved):
+    out, cost = solved
     assert min(cost["theta"]) < 1.0
-    assert compare(tmp_path / "out", "reloc").equal
+    assert compare(out, "reloc").equal
+
+
+def test_annealing_that_loses_a_worker_has_the_homes_of_a_local_run(start_command, cluster, solved, spark, tmp_path):
+    out, local = solved[0], shutil.copytree(solved[0], tmp_path / "local")
+    options = AnnealOptions(rounds=4, proposals=500, region_clients=40)
+    settings = ("--rounds", 4, "--proposals", 500, "--region-clients", 40, "--partitions", 4)
+    driver = start_command("anneal", out, *settings)
+    wait_until((out / "anneal" / "rounds" / "0001" / "made.json").exists, "the first round")
+    kill(cluster.workers.pop(0))
+    assert not (out / "anneal" / "made.json").exists()
+    assert len(finish(driver)["rounds"]) == options.rounds
+    cluster.start_worker()
+    assert not anneal_folder(spark, local, options)[1]
+    ids = local_ids(local)
+    for name in ("homes", *(f"rounds/{number:04}/homes" for number in range(1, options.rounds + 1))):
+        assert np.array_equal(read_homes(out / "anneal" / name, ids), read_homes(local / "anneal" / name, ids)), name
 
 
 def test_a_session_that_exists_already_gets_the_code(cluster, start_command):

@@ -17,6 +17,7 @@ from relocbench.instances.generators.paper_generator import PaperParameters
 from relocbench.spark import placement
 from relocbench.spark.assign import RelocOptions, reloc_homes
 from relocbench.spark.compare_local import compare, read_homes, read_local
+from relocbench.spark.field_choices import FieldChoices
 from relocbench.spark.pipeline import evaluate_folder, finished_run, solve_field
 from relocbench.spark.placement import read_field
 
@@ -235,7 +236,8 @@ def test_a_finished_run_is_reported_without_a_session(spark, topics, nearest):
     parameters = PaperParameters(servers=25, sigma=8.0)
 
     def finished(method, seed=0):
-        return finished_run(topics, nearest, method, parameters, RelocOptions(k=3, seed=seed), proportional=True)
+        options = RelocOptions(k=3, seed=seed)
+        return finished_run(topics, nearest, method, parameters, options, proportional=True, choices=FieldChoices())
 
     assert finished("nearest") == run(spark, topics, nearest, "nearest")[0]
     assert finished("otos") is None

@@ -1,6 +1,8 @@
 import pytest
 
 from relocbench.instances.errors import InputError
+from relocbench.spark.anneal import AnnealOptions
+from relocbench.spark.bound import BoundOptions
 from relocbench.spark.study_jobs import plan_jobs
 
 
@@ -37,6 +39,13 @@ def test_options_are_those_of_the_reading():
     assert (code.options.related, code.options.rounds, prose.options.related) == (7, 6, 100)
 
 
+def test_methods_of_spark_have_the_settings_of_their_options():
+    anneal, bound = plan_jobs(["spark-bound[labels=6],spark-anneal[rounds=3]"], [], [], [5], servers=4, rounds=6)[::-1]
+    assert (anneal.options, anneal.folder) == (AnnealOptions(rounds=3, seed=5), "spark-anneal_rounds-3_seed-5")
+    assert bound.options == BoundOptions(labels=6, seed=5)
+    assert (anneal.k, bound.k) == (None, None)
+
+
 def test_folders_have_plain_names_that_differ():
     jobs = plan_jobs(["reloc", "nearest"], ["4", "auto"], ["exact", "svd"], [0, 1], servers=9, rounds=4)
     assert jobs[0].folder == "reloc_k-4_relation-exact_seed-0"
@@ -53,6 +62,8 @@ def test_folders_have_plain_names_that_differ():
         (["reloc"], ["65"], "--k: expected at most 64, the number of servers, got 65"),
         (["reloc"], [], "--methods: expected at least one"),
         (["reloc[relation=nmf]"], ["4"], "--relation"),
+        (["spark-anneal[moves=3]"], ["4"], "method spark-anneal: expected parameter=value with one of: rounds, "),
+        (["spark-bound[rounds=0]"], ["4"], "--rounds: expected at least 1"),
     ],
 )
 def test_wrong_studies_are_refused(methods, counts, problem):

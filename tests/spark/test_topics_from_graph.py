@@ -144,6 +144,12 @@ def test_bad_lines_are_counted_and_too_many_are_refused(spark, edge_file, tmp_pa
     assert not (tmp_path / "none" / "topics").exists()
 
 
+def test_a_third_column_is_refused_by_name(spark, tmp_path):
+    (tmp_path / "roles.txt").write_text("follower\tfollowee\trole\n1\t2\tpublish\n1\t3\tboth\n")
+    with pytest.raises(InputError, match=r"2 of 2 are not, such as '1.*; further columns, .* are not supported"):
+        arrange(spark, str(tmp_path / "roles.txt"), tmp_path / "out", Filters())
+
+
 def test_an_error_of_a_task_is_one_line(spark, tmp_path):
     (tmp_path / "edges.gz").write_bytes(b"no such format")
     command = ["spark", "arrange", str(tmp_path / "edges.gz"), "--out", str(tmp_path / "out")]

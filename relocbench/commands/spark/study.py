@@ -2,7 +2,7 @@
 
 import sys
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -36,8 +36,8 @@ def run(
         typer.Option(
             "--methods",
             "--method",
-            help="Selectors, separated by commas; repeatable: reloc, nearest, random, otos, anneal. Default: nearest, "
-            "otos and reloc.",
+            help="Selectors, separated by commas; repeatable: reloc, nearest, random, otos, anneal, spark-anneal, "
+            "spark-bound. Default: nearest, otos and reloc.",
         ),
     ] = None,
     k: Annotated[
@@ -52,7 +52,7 @@ def run(
             "has it.",
         ),
     ] = "",
-    rounds: Annotated[int, typer.Option(help="Number of rounds of the factorisation.", min=1)] = 4,
+    rounds: Annotated[int, typer.Option(help="Largest number of rounds of the factorisation.", min=1)] = 50,
     seed: Annotated[str, typer.Option("--seeds", "--seed", help="Seeds of the methods: 3, 0-9 or 1,4,7.")] = "0",
     field_seed: Annotated[int, typer.Option(help="Seed of the positions.", min=0)] = 0,
     sigma: Sigma = 5.0,
@@ -74,7 +74,11 @@ def run(
     ] = 0.0,
     most_local_clients: Annotated[
         int,
-        typer.Option(help="With more clients, annealing and the bound are left out.", min=0, rich_help_panel=LOCAL),
+        typer.Option(
+            help="With more clients, annealing and the bound run on Spark, in regions and without a time limit.",
+            min=0,
+            rich_help_panel=LOCAL,
+        ),
     ] = 200_000,
     master: Master = None,
     memory: Memory = None,
@@ -85,8 +89,9 @@ def run(
 ) -> None:
     """Study methods on one full-scale instance, with a page: numbers of clusters, relations and seeds of RELOC.
 
-    What is already in the folder is not repeated, and new methods can be added to it. Annealing and the bound run on
-    this machine alone, on the whole instance.
+    What is already in the folder is not repeated, and new methods can be added to it. Annealing (anneal) and the bound
+    (--bound-time) run on this machine alone, on the whole instance, if it has at most --most-local-clients clients;
+    spark-anneal and spark-bound run on Spark.
 
     Example: relocbench spark study topics --servers 64 --k 8,auto --relations exact,svd --bound-time 300 --out study
     """
@@ -99,7 +104,7 @@ def run(
     from relocbench.spark.locations import local, location, require_writable
     from relocbench.spark.placement import topics_folder
     from relocbench.spark.progress import run_with_progress
-    from relocbench.spark.study import LocalLimits, run_study
+    from relocbench.spark.study import BOUND_KEY, LocalLimits, finished_study, run_study
     from relocbench.spark.study_jobs import plan_jobs
 
     field = field_options(
@@ -130,39 +135,36 @@ def run(
     require_writable(folder)
 
     def announce(label: str, record: dict[str, object], existed: bool) -> None:
-        if not as_json:
-            print(f"{label}: Y = {record['Y']:.6g}{' (computed earlier)' if existed else ''}", file=sys.stderr)
+        known = " (computed earlier)" if existed else ""
+        if not as_json and "theta" in record:
+            print(f"{label}: Y = {record['Y']:.6g}{known}", file=sys.stderr)
+        if not as_json and BOUND_KEY in record:
+            print(f"{label}: ΣD is at least {record[BOUND_KEY]:.12g}{known}", file=sys.stderr)
 
-    with resumable(folder), started(master, memory, partitions, conf) as spark, unwrap_input_errors():
-        left_out = run_with_progress(
-            spark,
-            lambda: run_study(
-                spark,
-                source,
-                folder,
-                jobs,
-                field.parameters,
-                field_seed=field_seed,
-                proportional=field.proportional,
-                choices=field.choices,
-                limits=LocalLimits(time_limit=time_limit, bound_time=bound_time, most_clients=most_local_clients),
-                on_result=announce,
-            ),
-            "study",
-        )
+    arguments: dict[str, Any] = {
+        "field_seed": field_seed,
+        "proportional": field.proportional,
+        "choices": field.choices,
+        "limits": LocalLimits(time_limit=time_limit, bound_time=bound_time, most_clients=most_local_clients),
+        "on_result": announce,
+    }
+    notes = finished_study(source, folder, jobs, field.parameters, **arguments)
+    if notes is None:
+        with resumable(folder), started(master, memory, partitions, conf) as spark, unwrap_input_errors():
+            notes = run_with_progress(
+                spark, lambda: run_study(spark, source, folder, jobs, field.parameters, **arguments), "study"
+            )
     study = read_study(folder)
     tables = write_tables(study, folder)
     page = write_page(study, command_line(), folder / "index.html")
     print_files(page, print_, as_json)
-    for line in left_out:
+    for line in notes:
         print(f"relocbench: {line}", file=sys.stderr)
     if as_json:
         results = [
             {name: getattr(one, name) for name in ("label", "seed", "k", "y", "gap", "excess")} for one in study.results
         ]
-        print_json(
-            {"results": results, "bound": study.bound, "left_out": left_out, "tables": tables, "page": str(page)}
-        )
+        print_json({"results": results, "bound": study.bound, "on_spark": notes, "tables": tables, "page": str(page)})
     else:
         print(f"page: {page}")
 

@@ -11,8 +11,17 @@ from relocbench.terminal import print_json
 
 def run(
     instance: Annotated[
-        str, typer.Argument(metavar="INSTANCE", help="Folder with a bound that `spark bound` wrote: a path or a URI.")
+        str,
+        typer.Argument(metavar="INSTANCE", help="Folder of the instance that `spark bound` bounded: a path or a URI."),
     ],
+    bound: Annotated[
+        str | None,
+        typer.Option(
+            metavar="PATH",
+            help="Folder of the bound, such as study/results/spark-bound_seed-0. Default: `bound` in that of the "
+            "instance.",
+        ),
+    ] = None,
     master: Master = None,
     memory: Memory = None,
     partitions: Partitions = None,
@@ -24,20 +33,21 @@ def run(
     Example: relocbench spark verify huge
     """
     from relocbench.instances.errors import InputError
-    from relocbench.spark.bound import verify_folder
+    from relocbench.spark.bound import BOUND_ENTRIES, verify_folder
     from relocbench.spark.checkpoints import read_record, unwrap_input_errors
     from relocbench.spark.locations import location
     from relocbench.spark.progress import run_with_progress
 
     folder = location(instance)
-    if isinstance(folder, Path):  # report a missing folder before Java starts
-        read_record(folder / "bound", "spark bound")
+    place = folder / "bound" if bound is None else location(bound)
+    if isinstance(place, Path):  # report a missing folder before Java starts
+        read_record(place, "spark bound", BOUND_ENTRIES)
     reason = ""
     found: float | None = None
     with started(master, memory, partitions, conf) as spark:
         try:
             with unwrap_input_errors():
-                verified = run_with_progress(spark, lambda: verify_folder(spark, folder), "verifying")
+                verified = run_with_progress(spark, lambda: verify_folder(spark, folder, place), "verifying")
             proved, record, found = verified
             if not proved:
                 reason = f"the dual proves {found:.12g} only, the claim is {record['bound']:.12g}"
