@@ -56,6 +56,12 @@ def features_of(instance: Instance) -> dict[str, float]:
     dict
         The value of each feature of :data:`FEATURES`, a finite number.
     """
+    with np.errstate(over="ignore", invalid="ignore"):  # sums of the largest numbers may overflow
+        found = _features(instance)
+    return {name: float(np.nan_to_num(found[name], nan=0.0, posinf=LARGEST).clip(max=LARGEST)) for name in FEATURES}
+
+
+def _features(instance: Instance) -> dict[str, float]:
     homes = nearest_server(instance)
     nearest = evaluate(instance, homes)
     share = np.bincount(homes, minlength=instance.n_servers) / max(instance.n_clients, 1)
@@ -69,7 +75,7 @@ def features_of(instance: Instance) -> dict[str, float]:
     used = np.maximum(
         use(nearest.storage_load, instance.storage_capacity), use(nearest.compute_load, instance.compute_capacity)
     )
-    found = {
+    return {
         "clients": float(instance.n_clients),
         "servers": float(instance.n_servers),
         "topics": float(instance.n_topics),
@@ -87,7 +93,6 @@ def features_of(instance: Instance) -> dict[str, float]:
         "client_delay_share": share_of(to_server, to_server + between),
         "cloud_delay_share": share_of(2 * instance.cloud_delay, 2 * instance.cloud_delay + between),
     }
-    return {name: min(found[name], LARGEST) for name in FEATURES}
 
 
 def _mean(values: FloatArray | OffsetArray) -> float:
@@ -95,5 +100,8 @@ def _mean(values: FloatArray | OffsetArray) -> float:
 
 
 def _relative_spread(values: FloatArray | OffsetArray) -> float:
-    mean = _mean(values)
-    return float(values.std()) / mean if mean else 0.0
+    largest = values.max(initial=0)
+    if not largest:
+        return 0.0
+    parts = values / largest  # so that squares of large numbers do not overflow
+    return float(parts.std() / parts.mean())

@@ -14,6 +14,7 @@ from benchmarks.trials.odd_instances import odd_case
 from benchmarks.trials.parallel import results_of
 from benchmarks.trials.rational_cost import Case, cost, least_cost
 from benchmarks.trials.results import Plan, Result, Verdict
+from relocbench.formulations.solvers.availability import SOLVERS, missing_solver
 from relocbench.instances.errors import InputError
 from relocbench.instances.instance import Instance
 from relocbench.instances.instance_source import read_instance
@@ -108,9 +109,14 @@ def selectors() -> list[str]:
                 values = get_args(parameter.annotation)
             elif parameter.annotation is bool:
                 values = (False, True)
-            others = [value for value in values if value != parameter.default]
+            others = [value for value in values if value != parameter.default and _can_run(value)]
             found += [f"{method.name}[{name}={setting_text(value)}]" for value in others]
     return found
+
+
+def _can_run(value: object) -> bool:
+    """Return whether the solver that a setting names is installed; other settings can always run."""
+    return value not in SOLVERS or missing_solver(str(value)) is None
 
 
 def run(plan: Plan, finished: frozenset[str]) -> Iterator[Result]:
