@@ -127,8 +127,8 @@ def test_a_follower_graph_is_solved_on_the_cluster_as_locally(solved):
 
 def test_annealing_that_loses_a_worker_has_the_homes_of_a_local_run(start_command, cluster, solved, spark, tmp_path):
     out, local = solved[0], shutil.copytree(solved[0], tmp_path / "local")
-    options = AnnealOptions(rounds=4, proposals=500, region_clients=40)
-    settings = ("--rounds", 4, "--proposals", 500, "--region-clients", 40, "--partitions", 4)
+    options = AnnealOptions(rounds=2, proposals=200, region_clients=40)
+    settings = ("--rounds", 2, "--proposals", 200, "--region-clients", 40, "--partitions", 4)
     driver = start_command("anneal", out, *settings)
     wait_until((out / "anneal" / "rounds" / "0001" / "made.json").exists, "the first round")
     kill(cluster.workers.pop(0))

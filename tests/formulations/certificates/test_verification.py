@@ -40,7 +40,7 @@ READERS = {
     "kernels.ragged",
     "notebook_card",
 }
-TIMELINES = {"timeline.prices", "timeline.timeline"}
+TIMELINES = {"timeline.epoch", "timeline.network", "timeline.prices", "timeline.timeline"}
 OWN_MODULES = {"budget", "certificate", "content_bound", "exact_bound", "home_prices_bound", "integer_problem"}
 OWN_MODULES |= {"least_content", "packed_arrays", "region", "topic_search"}
 
