@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from relocbench.instances.errors import plural
-from relocbench.print_output import FOLDER, print_files
+from relocbench.print_output import FOLDER
 from relocbench.terminal import command_line, print_json, print_table
 
 if TYPE_CHECKING:
@@ -129,7 +129,9 @@ def write_report(
         print(f"relocbench: {written.missing}", file=sys.stderr)
     files = {"report": None if written.page is None else str(written.page), "data": str(written.data)}
     if for_print and written.page is not None:
-        print_files(written.page, wanted=True, as_json=True)
+        from relocbench.reports.pages.print_files import write_print_files
+
+        write_print_files(written.page, written.page.parent / FOLDER)
         files["print"] = str(written.page.parent / FOLDER)
     return files
 
