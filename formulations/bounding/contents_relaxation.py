@@ -15,7 +15,12 @@ were there together. So some pairs of clients have prices, too: what both pay fo
 content with both of them earns. docs/bounds.md has more.
 """
 
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import partial
+from itertools import pairwise
+from typing import TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -29,6 +34,7 @@ from relocbench.instances.kernels.compiled import compiled, compiled_reordered
 from relocbench.instances.kernels.ragged import FloatArray, IntArray, OffsetArray
 
 SingleArray = npt.NDArray[np.float32]
+Found = TypeVar("Found")
 
 # The cost of a pair of labels that no assignment has.
 FORBIDDEN = np.float32(1e9)
@@ -81,6 +87,8 @@ class ContentsParams:
     nodes_for_pairs
         Pairs get prices only if the best proof has at most this number of nodes, because they make each node dearer
         for the verifier.
+    threads
+        The number of threads. Servers are searched at the same time, and so are parts of the edges in an iteration.
     """
 
     least_iterations: int = 30
@@ -104,6 +112,7 @@ class ContentsParams:
     violated: float = 0.03
     most_pairs: int = 80
     nodes_for_pairs: int = 50_000
+    threads: int = 2
 
 
 PARAMS = ContentsParams()
@@ -237,6 +246,7 @@ class ContentsRelaxation:
     def __init__(self, graph: ClientGraph, home: IntArray, best_cost: float, params: ContentsParams = PARAMS) -> None:
         self.graph, self._params, self._best_cost = graph, params, best_cost
         self.dual: HomePricesDual | None = None
+        self._pool = ThreadPoolExecutor(params.threads)
         clients, servers, edges = graph.n_clients, graph.n_servers, graph.n_edges
         self._ranges = tuple(theta_ranges(graph, l) for l in range(servers))
         largest_price = _largest_price(graph)
@@ -308,19 +318,30 @@ class ContentsRelaxation:
         balanced = int(self._nodes * params.pairs_per_node / max(self._pairs.size, 1))
         iterations = min(max(balanced, params.least_iterations), params.most_iterations)
         self._iterate(min(iterations, 2 * self._searches))
-        self._nodes = 0
-        for l, (contents, ranges) in enumerate(zip(self._contents, self._ranges, strict=True)):
-            last, count = int(self._last_range[l]), len(ranges.least_delegated)
-            # The best range of the last time and its neighbours, θ = 1, and one of the others in turn.
-            turn = self._searches % min(count, 8)
-            some = [last, 0, turn, last - 1, last + 1]
-            for i in dict.fromkeys(i for i in some if 0 <= i < count):
-                which = np.array([i], np.int32)
-                _, nodes = self._search(l, which, params.tolerance * self._best_cost, self._quick_nodes)
-                self._nodes += nodes
-            contents.forget(params.most_contents, params.patience)
+        self._nodes = sum(self._of_each_server(self._search_some_ranges))
         if self._searches >= params.first_pairs and (self._searches - params.first_pairs) % params.next_pairs == 0:
             self._price_pairs()
+
+    def _of_each_server(self, search: Callable[[int], Found]) -> list[Found]:
+        """Call a function for each server. The threads share nothing: a server has contents and prices of its own."""
+        return list(self._pool.map(search, range(self.graph.n_servers)))
+
+    def _search_some_ranges(self, l: int) -> int:
+        """Search for new contents of a server, and forget old ones; return the number of nodes."""
+        params, count = self._params, len(self._ranges[l].least_delegated)
+        # The best range of the last time and its neighbours, θ = 1, and one of the others in turn.
+        last, turn = int(self._last_range[l]), self._searches % min(count, 8)
+        nodes = 0
+        for i in dict.fromkeys(i for i in (last, 0, turn, last - 1, last + 1) if 0 <= i < count):
+            which = np.array([i], np.int32)
+            nodes += self._search(l, which, params.tolerance * self._best_cost, self._quick_nodes)[1]
+        self._contents[l].forget(params.most_contents, params.patience)
+        return nodes
+
+    def _search_all_ranges(self, most_nodes: int, l: int) -> tuple[float, int]:
+        """Search for the best content of a server; return an upper bound on its profit, and the number of nodes."""
+        every = np.arange(len(self._ranges[l].least_delegated), dtype=np.int32)
+        return self._search(l, every, self._tolerance, most_nodes)
 
     def _price_pairs(self) -> None:
         """Give prices to pairs of clients whose shares no combination of known contents has."""
@@ -363,15 +384,12 @@ class ContentsRelaxation:
         messages = np.floor(self._to_first * unit) / unit
         # The verifier rounds the value of every topic, and a few more numbers, by up to one unit.
         margin = self._params.margin * self._tolerance + (len(self.graph.spool) + 16) / unit
-        nodes, profits, known = 0, [], self._known_profit()
-        for l, ranges in enumerate(self._ranges):
-            every = np.arange(len(ranges.least_delegated), dtype=np.int32)
-            profit, count = self._search(l, every, self._tolerance, max(1, most_nodes - nodes))
-            profits.append(profit + margin)
-            nodes += count
-        if sum(profits) - known > self._params.missed * self._best_cost:
+        known = self._known_profit()
+        found = self._of_each_server(partial(self._search_all_ranges, most_nodes))
+        nodes, profits = sum(count for _, count in found), np.array([profit for profit, _ in found]) + margin
+        if profits.sum() - known > self._params.missed * self._best_cost:
             self._quick_nodes = int(self._quick_nodes * self._params.more_nodes)
-        least = np.floor(-np.array(profits) * unit) / unit
+        least = np.floor(-profits * unit) / unit
         value = self._label_bound(messages) + float(least.sum())
         if nodes > most_nodes:
             self._tolerance *= self._params.coarser
@@ -458,6 +476,8 @@ class ContentsRelaxation:
         price_step = weight * self._params.price_weight
         edges, same = graph.incident_edges, np.arange(2 * servers)
         priced = np.unique(np.concatenate([contents.pairs for contents in self._contents]))
+        ends = np.linspace(0, graph.n_edges, self._params.threads + 1).astype(int).tolist()
+        parts = [slice(*part) for part in pairwise(ends)]
         for _ in range(times):
             _step_shares(
                 self._shares,
@@ -476,18 +496,7 @@ class ContentsRelaxation:
                 for l, contents in enumerate(self._contents)
             ]
             self._pair_cost[priced[:, None], same, same] = self._same_label[priced] + self.pair_prices[priced]
-            _step_edges(
-                graph.first,
-                graph.second,
-                self._pair_cost,
-                self._extrapolated,
-                self._to_first,
-                self._to_second,
-                self._pairs,
-                self._extrapolated_same,
-                self._pair_step,
-                weight,
-            )
+            list(self._pool.map(self._step_some_edges, parts))
             for l, contents in enumerate(self._contents):
                 combined = 2 * self._combined[l] - before[l]
                 for label, part in zip((l, servers + l), np.split(combined, 2), strict=True):
@@ -497,6 +506,20 @@ class ContentsRelaxation:
                     self.pair_prices[contents.pairs, label] = np.maximum(moved, 0.0)
             # A content may have more clients than the labelling puts there, so local processing has no price below 0.
             np.maximum(self.prices[:, :servers], 0.0, out=self.prices[:, :servers])
+
+    def _step_some_edges(self, some: slice) -> None:
+        _step_edges(
+            self.graph.first[some],
+            self.graph.second[some],
+            self._pair_cost[some],
+            self._extrapolated,
+            self._to_first[some],
+            self._to_second[some],
+            self._pairs[some],
+            self._extrapolated_same[some],
+            self._pair_step[some],
+            self._weight,
+        )
 
 
 def _largest_price(graph: ClientGraph) -> float:
