@@ -655,7 +655,7 @@ class _Run:
                 continue
             budget.measure_load()
             speed = _verifier_speed(relaxation.has_pairs) / budget.slowed(1.0)
-            relaxation.prove(int(min(params.most_nodes, params.verify_share * budget.time_limit * speed)))
+            relaxation.prove(int(min(params.verify_share * budget.time_limit, params.most_verify_seconds) * speed))
             proof = budget.seconds - begin
             proving += proof
             if relaxation.dual is None:

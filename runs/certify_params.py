@@ -158,12 +158,11 @@ class HomePricesPhaseParams:
         It is used if the gap of the root relaxation is above this share of the cost.
     prove_share
         The share of the time that is used to compute bounds for the certificate.
-    verify_share
-        The share of the time limit that the verification may take.
+    verify_share, most_verify_seconds
+        The share of the time limit that the verification may take, and its longest time, which leaves a margin to the
+        usual time limit of the verifier.
     nodes_per_second, nodes_per_second_with_pairs
         The assumed speed of the verifier, without and with prices of pairs.
-    most_nodes
-        The largest number of nodes of a proof, so that it is verified within the usual time limit.
     progress
         An increase of the bound counts as progress above this share of the gap.
     patience
@@ -175,9 +174,9 @@ class HomePricesPhaseParams:
     least_gap: float = 0.006
     prove_share: float = 0.1
     verify_share: float = 0.4
+    most_verify_seconds: float = 40.0
     nodes_per_second: float = 40_000.0
     nodes_per_second_with_pairs: float = 15_000.0
-    most_nodes: int = 600_000
     progress: float = 1e-3
     patience: int = 12
 
