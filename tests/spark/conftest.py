@@ -12,9 +12,6 @@ from relocbench.spark.pipeline import solve_field
 from relocbench.spark.session import session
 from relocbench.spark.topics_from_graph import Filters, arrange
 
-# The first compiler of Java is enough for jobs of a few seconds.
-FAST_START = {"spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1"}
-
 
 @pytest.fixture(scope="session")
 def path_without_java(tmp_path_factory):
@@ -39,7 +36,7 @@ def spark(path_without_java):
         with pytest.MonkeyPatch.context() as patch:
             patch.delenv("JAVA_HOME", raising=False)
             patch.setenv("PATH", path_without_java)
-            running = stack.enter_context(session("local[2]", memory=1, partitions=4, settings=FAST_START))
+            running = stack.enter_context(session("local[2]", memory=1, partitions=4))
         yield running
 
 

@@ -9,13 +9,13 @@ import pytest
 
 from relocbench.commands.options import read_conf
 from relocbench.instances.errors import InputError
-from relocbench.spark.session import address_towards, session
+from relocbench.spark.session import _settings, address_towards, session
 
 ROOT = Path(__file__).parent.parent.parent
 JOB = """
 import os
 from relocbench.spark.session import session
-with session("local[1]", memory=1, settings={"spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1"}) as spark:
+with session("local[1]", memory=1) as spark:
     print(spark.sparkContext._jvm.java.lang.System.getenv("JAVA_HOME"))
     print(os.environ.get("JAVA_HOME"))
     print(spark.range(10).count(), spark.sparkContext.parallelize([1, 2], 1).map(lambda n: n * n).sum())
@@ -117,3 +117,16 @@ def test_the_address_of_the_driver_is_that_of_the_interface_to_the_master(monkey
 
 def test_spark_settings_are_split_at_the_first_equals_sign():
     assert read_conf(["spark.a=b=c", "spark.d = 1"]) == {"spark.a": "b=c", "spark.d": "1"}
+
+
+def test_only_local_sessions_are_without_the_second_compiler_of_java(tmp_path):
+    options = "spark.driver.defaultJavaOptions"
+    local = _settings("local[2]", tmp_path, None, None, {})[options].split()
+    assert "-XX:TieredStopAtLevel=1" in local
+    cluster = _settings("spark://127.0.0.1:1", tmp_path, None, None, {"spark.driver.host": "127.0.0.1"})
+    assert "-XX:TieredStopAtLevel=1" not in cluster[options].split()
+
+
+def test_java_gets_the_options_of_local_sessions(spark):
+    given = spark.sparkContext._jvm.java.lang.management.ManagementFactory.getRuntimeMXBean().getInputArguments()
+    assert "-XX:TieredStopAtLevel=1" in list(given)
