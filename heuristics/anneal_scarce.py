@@ -37,8 +37,9 @@ class PopulationParams:
 
     Attributes
     ----------
-    first_members, members
-        The number of members of the first two populations, and of the others.
+    first_members, most_members
+        The number of members of the first population, which doubles from one population to the next, and the largest
+        number. So the first homes are found early.
     effort
         The length of the cooling of one member, relative to a usual round.
     hot, cold
@@ -55,8 +56,8 @@ class PopulationParams:
         After this many populations the best homes of all are improved by longer rounds, and longer coolings follow.
     """
 
-    first_members: int = 8
-    members: int = 16
+    first_members: int = 4
+    most_members: int = 16
     effort: float = 0.6
     hot: float = 3.5
     cold: float = 0.06
@@ -111,7 +112,7 @@ def scarce_rounds(instance: Instance, home: IntArray, unit: float, seed: int) ->
     for number in itertools.count():
         sacrificed = sacrificed_servers(evaluate(instance, best).theta)
         priced = kinds[number] if number < len(kinds) else least[True] < least[False]
-        members = PARAMS.first_members if number < len(kinds) else PARAMS.members
+        members = min(PARAMS.first_members << min(number, MOST_DOUBLINGS), PARAMS.most_members)
         effort = 2.0 ** min(number // PARAMS.populations, MOST_DOUBLINGS)
         prices = Prices(instance, unit, PARAMS.extra_capacity, sacrificed) if priced else None
         home = yield from _cool_population(instance, members, prices, effort, unit, random)

@@ -176,14 +176,16 @@ def test_the_first_two_populations_show_whether_prices_find_better_homes(sacrifi
             kinds.append((task.mode.priced, size))
             size = 0
         task = tasks.send(homes[len(kinds) == better + 1])
-    small, large = PARAMS.first_members, PARAMS.members
     first = not sacrifices
-    assert kinds == [(first, small), (not first, small), *[((first, not first)[better], large)] * 3]
+    chosen = (first, not first)[better]
+    assert kinds == [(first, 4), (not first, 8), (chosen, 16), (chosen, 16), (chosen, 16)]
 
 
 def test_after_the_populations_the_best_homes_of_all_are_improved_by_longer_rounds(monkeypatch):
     instance = random_instance(0)
-    monkeypatch.setattr(anneal_scarce, "PARAMS", PopulationParams(first_members=1, members=1, steps=2, populations=2))
+    monkeypatch.setattr(
+        anneal_scarce, "PARAMS", PopulationParams(first_members=1, most_members=1, steps=2, populations=2)
+    )
     worse, best = homes_by_cost(instance, 2)
     rounds = WARM_PATIENCE + REGION_PATIENCE
     # The first population is the better one.
