@@ -8,15 +8,13 @@ The first part of a cooling decides which topics are on which servers, and which
 temperatures cannot change that any more. So a *population* of assignments cools in small steps. After each step cheap
 assignments are copied and expensive ones are dropped, each in proportion to the ratio of its probabilities at the next
 temperature and at the present one (population annealing). At low temperatures all members are copies of a few, so the
-population shrinks to one. Prices in the cooling are better where all servers can be just full, and worse where one has
-to be sacrificed, unless it is known. So the first two populations are of both kinds, and the others of the better one.
+population shrinks to one. A cooling has prices unless the best homes so far sacrifice a server.
 
 Then follow short warm rounds on all servers, and shorter ones on a few neighbouring servers each, as long as they find
 better homes.
 """
 
 import itertools
-import math
 from collections.abc import Generator, Sequence
 from dataclasses import dataclass, replace
 
@@ -105,19 +103,14 @@ def scarce_rounds(instance: Instance, home: IntArray, unit: float, seed: int) ->
     """
     random = random_words(seed)
     best, cost = home, evaluate(instance, home).objective
-    # Prices drive loads away from the server that has to be sacrificed, unless it is known. So if a server is
-    # sacrificed, the first population has no prices. The next one is of the other kind, then follows the better one.
-    some = bool(sacrificed_servers(evaluate(instance, home).theta).any())
-    kinds, least = (not some, some), {True: math.inf, False: math.inf}
     for number in itertools.count():
         sacrificed = sacrificed_servers(evaluate(instance, best).theta)
-        priced = kinds[number] if number < len(kinds) else least[True] < least[False]
         members = min(PARAMS.first_members << min(number, MOST_DOUBLINGS), PARAMS.most_members)
         effort = 2.0 ** min(number // PARAMS.populations, MOST_DOUBLINGS)
-        prices = Prices(instance, unit, PARAMS.extra_capacity, sacrificed) if priced else None
+        # Prices would drive the load away from a server that has to be sacrificed.
+        prices = None if sacrificed.any() else Prices(instance, unit, PARAMS.extra_capacity, sacrificed)
         home = yield from _cool_population(instance, members, prices, effort, unit, random)
         home = yield from _improve(instance, home, effort)
-        least[priced] = min(least[priced], evaluate(instance, home).objective)
         if (number + 1) % PARAMS.populations == 0:
             home = min(home, best, key=lambda home: evaluate(instance, home).objective)
             home = yield from _improve(instance, home, 2 * effort)

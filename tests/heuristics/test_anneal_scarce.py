@@ -161,24 +161,21 @@ def test_warm_rounds_and_regions_go_on_from_the_best_homes_and_end_when_nothing_
     assert is_part(tasks[-1])
 
 
-@pytest.mark.parametrize("better", [0, 1])
 @pytest.mark.parametrize("sacrifices", [False, True])
-def test_the_first_two_populations_show_whether_prices_find_better_homes(sacrifices, better, monkeypatch):
+def test_populations_double_and_have_prices_unless_a_server_is_sacrificed(sacrifices, monkeypatch):
     instance = random_instance(0)
     monkeypatch.setattr(anneal_scarce, "sacrificed_servers", lambda theta: np.full(len(theta), sacrifices))
-    homes = homes_by_cost(instance, 2)
-    tasks = scarce_rounds(instance, nearest_server(instance), 1.0, 0)
-    task, kinds, size = next(tasks), [], 0
-    while len(kinds) < 5:
-        if is_part(task) and task.mode.begin == 0:
-            size += 1
-        if is_part(task) and task.mode.end == 1:
-            kinds.append((task.mode.priced, size))
-            size = 0
-        task = tasks.send(homes[len(kinds) == better + 1])
-    first = not sacrifices
-    chosen = (first, not first)[better]
-    assert kinds == [(first, 4), (not first, 8), (chosen, 16), (chosen, 16), (chosen, 16)]
+    home = homes_by_cost(instance, 1)[0]
+    tasks = scarce_rounds(instance, home, 1.0, 0)
+    task, populations, size = next(tasks), [], 0
+    while len(populations) < 4:
+        if is_part(task):
+            size += task.mode.begin == 0
+            if task.mode.end == 1:
+                populations.append((task.mode.priced, size))
+                size = 0
+        task = tasks.send(home)
+    assert populations == [(not sacrifices, size) for size in (4, 8, 16, 16)]
 
 
 def test_after_the_populations_the_best_homes_of_all_are_improved_by_longer_rounds(monkeypatch):
