@@ -4,27 +4,23 @@ Proposals move a single client, move all members of a topic on one server togeth
 consists of rounds. Each round starts from the best assignment so far, heats up again and cools down; in trials on the
 paper's instances this was better than one slow cooling of the same length.
 
-Where capacity is scarce, most proposals open a topic on a full server, and the changes of the objective are many times
-larger than the differences between delays. Temperatures relative to these changes are too high. After the first rounds
-such an instance gets rounds of its own, with temperatures relative to delays and with proposals that replace a topic on
-a server by another one. These rounds form *chains*: a cooling from a high temperature, then short warm rounds on all
-servers, then shorter ones on a few neighbouring servers each, always from the best homes of the chain. What chains find
-differs by several percent, so a run has several of them. benchmarks/README.md compares this with fewer, longer rounds.
+Where capacity is scarce, other rounds follow after the first ones (:mod:`heuristics.anneal_scarce`).
 """
 
 import itertools
 import math
 import time
-from collections.abc import Callable, Generator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
 from relocbench.heuristics.anneal_kernel import Journal, Neighbourhood, anneal_batch, nearest_servers, sample_changes
-from relocbench.heuristics.anneal_prices import FirstPrices, Prices
+from relocbench.heuristics.anneal_prices import Prices, sacrificed_servers
+from relocbench.heuristics.anneal_rounds import Round, Task, Tasks
+from relocbench.heuristics.anneal_scarce import scarce_rounds
 from relocbench.instances.errors import InputError
-from relocbench.instances.evaluation import evaluate
 from relocbench.instances.incremental_state import State
 from relocbench.instances.instance import Instance
 from relocbench.instances.kernels.ragged import IntArray
@@ -32,63 +28,6 @@ from relocbench.instances.kernels.random_numbers import below, random_words, uni
 from relocbench.instances.nearest_server import nearest_server
 from relocbench.instances.solution import Progress, Solution, report
 from relocbench.instances.timeline.relocation_state import RelocatingState, Relocation
-
-
-@dataclass(frozen=True)
-class Round:
-    """How one round of annealing runs.
-
-    Attributes
-    ----------
-    heat
-        The initial temperature, as a share of the typical change: the median of the absolute changes of the objective
-        that random proposals make.
-    priced
-        Whether the loads of servers have prices (:mod:`heuristics.anneal_prices`) until shortly before the end.
-    extra_capacity
-        In a priced round, the share by which capacities are larger at its start.
-    scarce
-        Whether the round is made for scarce capacity: the typical change is that of the delays alone, some proposals
-        are refits (:func:`heuristics.anneal_kernel.refit`), and sacrificed servers have no prices.
-    effort
-        The length of the round, relative to a usual round.
-    first_prices
-        The initial prices, if they are known.
-    final_heat
-        The temperature at the end, as a share of the typical change; None for the usual one.
-    region
-        The number of neighbouring servers among which clients move in this round, which are drawn at its start. All
-        other clients stay. With 0 clients move among all servers.
-    """
-
-    heat: float
-    priced: bool
-    extra_capacity: float = 0.2
-    scarce: bool = False
-    effort: float = 1.0
-    first_prices: FirstPrices | None = None
-    final_heat: float | None = None
-    region: int = 0
-
-
-@dataclass(frozen=True, eq=False)
-class Task:
-    """One round, and the homes from which it starts.
-
-    Attributes
-    ----------
-    mode
-        How the round runs.
-    start
-        The homes from which it starts; None for the best homes so far.
-    """
-
-    mode: Round
-    start: IntArray | None = None
-
-
-# The rounds of a search. The best homes that a round found, those of its start included, are sent before the next one.
-Tasks = Generator[Task, IntArray, None]
 
 
 @dataclass(frozen=True)
@@ -149,8 +88,6 @@ class AnnealParams:
         The temperature at the end of a round for scarce capacity, as a share of the typical change of the delays.
     refits
         Of every 1024 proposals of such a round, how many are refits.
-    sacrificed
-        A server that processes less than this share of its publications locally counts as sacrificed.
     region_blur
         The servers of a region are those with the least delay from the first one after a random delay is added, whose
         mean is this share of the median delay between servers.
@@ -172,7 +109,6 @@ class AnnealParams:
     scarce_clients: int = 100
     scarce_final_heat: float = 0.06
     refits: int = 20
-    sacrificed: float = 0.75
     region_blur: float = 0.3
 
 
@@ -184,27 +120,6 @@ ROUND_PER_CLIENT = PARAMS.round_per_client
 # full, warm rounds improve the assignment locally, and hot rounds escape from a local optimum, which small overloaded
 # instances need.
 ROUNDS = (Round(0.2, priced=True), Round(0.2, priced=False), Round(1.0, priced=False))
-# Where capacity is scarce, chains follow instead. A chain begins with one of these coolings in turn. A cooling without
-# prices is better where a server is sacrificed, one with prices where all servers can be just full.
-SCARCE_COOLINGS = (
-    Round(3.5, priced=True, scarce=True, effort=0.6),
-    Round(3.5, priced=False, scarce=True, effort=2.0),
-)
-# After its cooling a chain has rounds of the first kind on all servers until several in sequence do not find better
-# homes, and then rounds on regions. The homes that a chain reaches depend on the cooling more than on these rounds.
-WARM_ROUNDS = (
-    Round(1.2, priced=True, extra_capacity=0.1, scarce=True, effort=0.3),
-    Round(1.2, priced=True, extra_capacity=0.2, scarce=True, effort=0.3),
-)
-WARM_PATIENCE = 4
-# The effort of a round on a region is for a region of all servers; it is shorter as far as the region is smaller.
-REGION_ROUNDS = (Round(1.2, priced=True, extra_capacity=0.1, scarce=True, effort=0.1, region=6),)
-REGION_PATIENCE = 32
-# After this many chains the best homes of all are improved by longer rounds, and longer chains follow.
-CHAINS = 8
-MOST_DOUBLINGS = 10
-# Costs that differ by less than this share are equal up to rounding.
-SAME_COST = 1e-9
 
 
 def solve(
@@ -288,6 +203,7 @@ def _in_rounds(
     instance = search.instance
     round_length = max(PARAMS.round_per_client * instance.n_clients, PARAMS.shortest_round)
     best, best_home = search.best, search.best_home
+    found = best_home
     trace = [(time.perf_counter() - begin, best, -math.inf)]
     report(on_progress, best_home, trace[0])
     made = 0
@@ -297,7 +213,7 @@ def _in_rounds(
         return time_limit > 0 and (made == 0 or time.perf_counter() - begin < time_limit)
 
     while (moves == 0 or made < moves) and time_is_left():
-        task = next(rounds) if made == 0 else rounds.send(search.best_home)
+        task = next(rounds) if made == 0 else rounds.send(found)
         if task.start is not None:
             search.begin_at(task.start)
         length = int(task.mode.effort * round_length)
@@ -320,6 +236,7 @@ def _in_rounds(
             elif now >= time_limit:
                 break
         made += done
+        found = search.result
         search.return_to_best()
         if task.start is None:
             # The same homes, with a cost that has no rounding errors of many moves.
@@ -336,7 +253,7 @@ def anneal_among(
     mode: Round,
     time_used: Callable[[], float],
 ) -> IntArray:
-    """Run one round of annealing that prefers the likely homes, and return the best homes found.
+    """Run one round of annealing that prefers the likely homes, and return its result.
 
     Parameters
     ----------
@@ -354,7 +271,7 @@ def anneal_among(
     Returns
     -------
     array
-        The best homes found, one server per client.
+        The best homes found, or the last homes if the cooling continues: one server per client.
     """
     search = _Search(instance, start, seed, _near(instance) if likely is None else _likely(instance, likely))
     length = int(mode.effort * max(PARAMS.round_per_client * len(search.around.moving), PARAMS.shortest_round))
@@ -364,11 +281,11 @@ def anneal_among(
         done += search.run_batch(length - done, progress)
         used = time_used()
         progress = max(done / length, used)
-    return search.best_home
+    return search.result
 
 
-def capacity_is_scarce(instance: Instance, home: IntArray, seed: int) -> bool:
-    """Return whether most proposals change the loads of full servers, so that :func:`scarce_rounds` find better homes.
+def scarce_unit(instance: Instance, home: IntArray, seed: int) -> float | None:
+    """Return the unit of temperatures for :func:`scarce_rounds` if these find better homes, None otherwise.
 
     Parameters
     ----------
@@ -379,69 +296,15 @@ def capacity_is_scarce(instance: Instance, home: IntArray, seed: int) -> bool:
 
     Returns
     -------
-    bool
-        Whether the typical change of the objective is many times that of the delays alone, and there are many clients.
+    float or None
+        The typical change of the delays, if the typical change of the objective is many times as large, and there are
+        many clients. Then most proposals change the loads of full servers.
     """
     if instance.n_clients < PARAMS.scarce_clients:
-        return False
+        return None
     search = _Search(instance, home, seed, _near(instance))
-    return search.typical_change() > PARAMS.scarce_change * search.typical_change_of_delays()
-
-
-def scarce_rounds(instance: Instance) -> Tasks:
-    """Yield the rounds for scarce capacity, without end: chains, and then longer chains.
-
-    Parameters
-    ----------
-    instance
-        The problem.
-
-    Yields
-    ------
-    Task
-        A round and its start. The caller sends the best homes of the round, those of its start included.
-    """
-    start = best = nearest_server(instance)
-    cost = evaluate(instance, best).objective
-    for cycle in itertools.count():
-        effort = 2.0 ** min(cycle, MOST_DOUBLINGS)
-        for number in range(CHAINS + 1):
-            if number < CHAINS:
-                home = yield Task(_longer(SCARCE_COOLINGS[number % len(SCARCE_COOLINGS)], effort), start)
-                home = yield from _improve(instance, home, effort)
-            else:
-                home = yield from _improve(instance, best, 2 * effort)
-            now = evaluate(instance, home).objective
-            if now < cost:
-                best, cost = home, now
-
-
-def _improve(instance: Instance, home: IntArray, effort: float) -> Generator[Task, IntArray, IntArray]:
-    """Yield the rounds of a chain after its cooling, and return the best homes of the chain."""
-    home = yield from _while_better(instance, home, [_longer(mode, effort) for mode in WARM_ROUNDS], WARM_PATIENCE)
-    regions = [_longer(mode, effort * min(1.0, mode.region / instance.n_servers)) for mode in REGION_ROUNDS]
-    return (yield from _while_better(instance, home, regions, REGION_PATIENCE))
-
-
-def _while_better(
-    instance: Instance, home: IntArray, modes: Sequence[Round], patience: int
-) -> Generator[Task, IntArray, IntArray]:
-    """Yield rounds until ``patience`` of them in sequence do not find better homes, and return the best homes."""
-    cost, failures = evaluate(instance, home).objective, 0
-    for mode in itertools.cycle(modes):
-        if failures == patience:
-            break
-        found = yield Task(mode, home)
-        now = evaluate(instance, found).objective
-        failures += 1
-        if now < cost * (1 - SAME_COST):
-            home, cost, failures = found, now, 0
-    return home
-
-
-def _longer(mode: Round, effort: float) -> Round:
-    """Return the same round with another length."""
-    return replace(mode, effort=mode.effort * effort)
+    change, unit = search.typical_change(), search.typical_change_of_delays()
+    return unit if change > PARAMS.scarce_change * unit else None
 
 
 def _repeated(modes: Sequence[Round]) -> Tasks:
@@ -454,8 +317,8 @@ def _rounds(instance: Instance, search: "_Search", seed: int) -> Tasks:
     """Yield the rounds of :func:`solve` without end."""
     for mode in ROUNDS:
         yield Task(mode)
-    scarce = capacity_is_scarce(instance, search.best_home, seed)
-    yield from scarce_rounds(instance) if scarce else _repeated(ROUNDS)
+    unit = scarce_unit(instance, search.best_home, seed)
+    yield from _repeated(ROUNDS) if unit is None else scarce_rounds(instance, search.best_home, unit, seed)
 
 
 class _Search:
@@ -492,18 +355,21 @@ class _Search:
         self.around = self._everywhere
         if mode.region:
             self.around = _within(self.instance, self.best_home, self._draw_region(mode.region), self._everywhere)
-        typical = unit = self.typical_change()
-        final_heat = self._params.final_heat if mode.final_heat is None else mode.final_heat
+        self._mode = mode
+        typical = unit = self.typical_change() if mode.unit is None else mode.unit
+        usual = self._params.scarce_final_heat if mode.scarce else self._params.final_heat
+        final_heat = usual if mode.final_heat is None else mode.final_heat
         refits, sacrificed = 0, np.zeros(self._state.instance.n_servers, np.bool_)
         if mode.scarce:
-            unit = self.typical_change_of_delays()
+            if mode.unit is None:
+                unit = self.typical_change_of_delays()
             # A refit may move clients to any server, so there are none in a round on a region.
-            final_heat, refits = self._params.scarce_final_heat, 0 if mode.region else self._params.refits
-            sacrificed = self._state.arrays.server["theta"] < self._params.sacrificed
+            refits = 0 if mode.region else self._params.refits
+            sacrificed = sacrificed_servers(self._state.arrays.server["theta"])
         self.around = self.around._replace(refits=refits)
         self._length, self._hot, self._cold = length, mode.heat * unit, final_heat * unit
-        self._prices = None
-        if mode.priced:
+        self._prices = mode.prices
+        if mode.priced and self._prices is None:
             instance = self._state.instance
             self._prices = Prices(instance, typical, mode.extra_capacity, sacrificed, mode.first_prices)
 
@@ -533,11 +399,14 @@ class _Search:
     def run_batch(self, most: int, progress: float) -> int:
         """Make at most ``most`` proposals and return their number; ``progress`` is the finished part of the round."""
         params = self._params
-        batch = max(params.smallest_batch, self._length // params.batches_per_round)
+        # The length of the whole cooling, and the finished part of it.
+        length = int(self._length / (self._mode.end - self._mode.begin))
+        progress = self._mode.begin + progress * (self._mode.end - self._mode.begin)
+        batch = max(params.smallest_batch, length // params.batches_per_round)
         steps = min(most, params.largest_batch, batch)
         cooling = self._cold / self._hot
         now_hot = self._hot * cooling**progress
-        now_cold = self._hot * cooling ** (progress + steps / self._length)
+        now_cold = self._hot * cooling ** (progress + steps / length)
         if self._prices is not None:
             if progress < params.priced_part:
                 self._prices.impose(self._state, progress / params.priced_part)
@@ -569,6 +438,11 @@ class _Search:
         if self._state.cost < self.best:
             self.best, self.best_home = self._state.cost, self._state.home
         return done
+
+    @property
+    def result(self) -> IntArray:
+        """The result of the round that has ended."""
+        return self._state.home if self._mode.end < 1 else self.best_home
 
     def begin_at(self, home: IntArray) -> None:
         """Continue from other homes, and forget the best assignment found."""

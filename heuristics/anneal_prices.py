@@ -6,6 +6,7 @@ can happen in either order. The price of a server rises while its load exceeds t
 as a Lagrangian multiplier of the capacity constraint does.
 """
 
+import copy
 from dataclasses import dataclass
 
 import numpy as np
@@ -13,7 +14,7 @@ import numpy.typing as npt
 
 from relocbench.instances.incremental_state import State
 from relocbench.instances.instance import Instance
-from relocbench.instances.kernels.ragged import FloatArray
+from relocbench.instances.kernels.ragged import FloatArray, IntArray
 
 # The prices of storage and of compute loads, per server.
 FirstPrices = tuple[FloatArray, FloatArray]
@@ -31,11 +32,14 @@ class PriceParams:
         The lower limit of a price, as a share of the initial price. A price of 0 could not rise again.
     growth
         The number of e-foldings by which a price rises over the whole round where the load is twice the capacity.
+    sacrificed
+        A server that processes less than this share of its publications locally counts as sacrificed.
     """
 
     first_price: float = 0.08
     least_price: float = 1e-3
     growth: float = 90.0
+    sacrificed: float = 0.75
 
 
 PARAMS = PriceParams()
@@ -74,6 +78,7 @@ class Prices:
     ) -> None:
         self._storage = _first_prices(instance.spool, typical, instance.n_servers)
         self._compute = _first_prices(instance.client_demand, typical, instance.n_servers)
+        self._instance = instance
         self._progress = progress
         self._extra_capacity = np.where(sacrificed, 0.0, extra_capacity)
         self._charged = np.where(sacrificed, 0.0, 1.0)
@@ -103,9 +108,53 @@ class Prices:
         self._progress = progress
         _adapt(self._storage, server["storage_load"], instance.storage_capacity, part, self._least[0])
         _adapt(self._compute, server["compute_load"], instance.compute_capacity, part, self._least[1])
-        state.relax_capacities(
-            self._extra_capacity * (1 - progress), self._charged * self._storage, self._charged * self._compute
-        )
+        self._charge(state)
+
+    def copy(self) -> "Prices":
+        """Return prices with the same values, which change independently."""
+        other = copy.copy(self)
+        other._storage, other._compute = self._storage.copy(), self._compute.copy()
+        return other
+
+    def value(self, home: IntArray) -> float:
+        """Return the Lagrangian of an assignment, by which assignments with different prices can be compared.
+
+        Parameters
+        ----------
+        home
+            The homes.
+
+        Returns
+        -------
+        float
+            The cost with the present larger capacities, plus the prices of the loads minus those of the capacities.
+        """
+        state = State(self._instance, home)
+        self._charge(state)
+        free = self._storage @ (self._charged * self._instance.storage_capacity)
+        free += self._compute @ (self._charged * self._instance.compute_capacity)
+        return state.objective - float(free)
+
+    def _charge(self, state: State) -> None:
+        """Set the present prices and capacities in a state."""
+        room = self._extra_capacity * (1 - self._progress)
+        state.relax_capacities(room, self._charged * self._storage, self._charged * self._compute)
+
+
+def sacrificed_servers(theta: FloatArray) -> npt.NDArray[np.bool_]:
+    """Return which servers are sacrificed (one truth value per server).
+
+    Parameters
+    ----------
+    theta
+        The share of its publications that each server processes locally.
+
+    Returns
+    -------
+    array
+        The truth values.
+    """
+    return np.less(theta, PARAMS.sacrificed)
 
 
 def _first_prices(loads: FloatArray, typical: float, servers: int) -> FloatArray:

@@ -37,8 +37,10 @@ from relocbench.formulations.certificates.verification import Verdict, rounded_d
 from relocbench.formulations.incumbent import Incumbent
 from relocbench.formulations.local_search import descend
 from relocbench.formulations.solvers.availability import missing
-from relocbench.heuristics.anneal import ROUND_PER_CLIENT, Round, anneal_among, capacity_is_scarce, scarce_rounds
+from relocbench.heuristics.anneal import ROUND_PER_CLIENT, anneal_among, scarce_unit
 from relocbench.heuristics.anneal_prices import FirstPrices
+from relocbench.heuristics.anneal_rounds import Round, Tasks
+from relocbench.heuristics.anneal_scarce import scarce_rounds
 from relocbench.instances.checks import checked_seed, checked_time_limit
 from relocbench.instances.errors import InputError, plural
 from relocbench.instances.evaluation import checked_home, evaluate
@@ -141,11 +143,10 @@ class _Search:
         every_client = np.arange(incumbent.instance.n_clients)
         gap_part = min(1.0, params.gap_clients / incumbent.instance.n_clients)
         guided_rounds = 0
-        chains = scarce_rounds(incumbent.instance)
-        of_chain: IntArray | None = None
-        scarce = False
+        tasks: Tasks | None = None
+        result: IntArray | None = None
         for number in range(1, 1 << 30):
-            likely, start, mode, in_chain = None, incumbent.home, Round(1.0, priced=True), False
+            likely, start, mode, is_task = None, incumbent.home, Round(1.0, priced=True), False
             guidance = self._guidance
             gap = incumbent.cost - (0.0 if guidance is None else guidance.bound)
             if self.is_long:
@@ -156,14 +157,10 @@ class _Search:
                     first_prices=self._prices,
                     final_heat=params.long_final_heat,
                 )
-            elif (
-                number > 1
-                and gap > params.guidance_gap * incumbent.cost
-                and (scarce := scarce or capacity_is_scarce(incumbent.instance, incumbent.home, self._seed))
-            ):
+            elif number > 1 and gap > params.guidance_gap * incumbent.cost and (tasks := tasks or self._scarce_tasks()):
                 # A bound that is far away says little about good homes.
-                task = next(chains) if of_chain is None else chains.send(of_chain)
-                mode, start, in_chain = task.mode, incumbent.home if task.start is None else task.start, True
+                task = next(tasks) if result is None else tasks.send(result)
+                mode, start, is_task = task.mode, incumbent.home if task.start is None else task.start, True
             elif guidance is not None:
                 this_round = params.rounds[guided_rounds % len(params.rounds)]
                 likely = guidance.least < guidance.bound + this_round.gap_share * gap_part * gap
@@ -184,10 +181,16 @@ class _Search:
                 time_used=partial(self._time_used, begin, end),
             )
             incumbent.offer(found)
-            if in_chain:
-                of_chain = found
+            if is_task:
+                result = found
             if self._stop.is_set():
                 return
+
+    def _scarce_tasks(self) -> Tasks | None:
+        """Return the rounds for scarce capacity, or None where it is not scarce."""
+        instance, home = self._incumbent.instance, self._incumbent.home
+        unit = scarce_unit(instance, home, self._seed)
+        return None if unit is None else scarce_rounds(instance, home, unit, self._seed)
 
     def _time_used(self, begin: float, end: float) -> float:
         """Return the used share of a round's time, by which a round that is too long cools faster."""

@@ -4,25 +4,9 @@ import itertools
 import numpy as np
 import pytest
 
-from relocbench.heuristics import anneal
-from relocbench.heuristics.anneal import (
-    CHAINS,
-    REGION_PATIENCE,
-    REGION_ROUNDS,
-    ROUNDS,
-    SCARCE_COOLINGS,
-    WARM_PATIENCE,
-    WARM_ROUNDS,
-    AnnealParams,
-    Round,
-    _near,
-    _Search,
-    anneal_among,
-    capacity_is_scarce,
-    scarce_rounds,
-    solve,
-)
+from relocbench.heuristics.anneal import AnnealParams, _near, _Search, anneal_among, solve
 from relocbench.heuristics.anneal_kernel import Journal, empty, fill, refit
+from relocbench.heuristics.anneal_rounds import Round
 from relocbench.instances.errors import InputError
 from relocbench.instances.evaluation import evaluate
 from relocbench.instances.evaluation_literal import evaluate_literal
@@ -33,9 +17,6 @@ from relocbench.instances.kernels.ragged import Ragged
 from relocbench.instances.kernels.random_numbers import random_words
 from relocbench.instances.nearest_server import nearest_server
 from tests.samples import KINDS, enumerable_instance, random_instance
-
-# The names of all modes in heuristics/anneal.py.
-MODES = ("ROUNDS", "SCARCE_COOLINGS", "WARM_ROUNDS", "REGION_ROUNDS")
 
 
 def best_of_all(instance):
@@ -235,129 +216,3 @@ def test_moves_of_whole_topics_state_the_exact_change_and_can_be_undone(seed):
         for i in reversed(range(written)):
             state.move(int(journal.client[i]), int(journal.origin[i]))
         assert state.home.tolist() == home.tolist()
-
-
-@pytest.mark.parametrize("mode", [*SCARCE_COOLINGS, *WARM_ROUNDS, *REGION_ROUNDS])
-def test_rounds_for_scarce_capacity_report_the_cost_of_their_homes(mode):
-    instance = FAMILIES["paper-spooler"].cells({"spool_per_member": 6})[0].build(0)
-    search = _Search(instance, nearest_server(instance), 1, _near(instance))
-    done, length = 0, 200_000
-    search.begin_round(length, mode)
-    while done < length:
-        done += search.run_batch(length - done, done / length)
-    assert search.best == pytest.approx(evaluate(instance, search.best_home).objective)
-
-
-def test_capacity_is_scarce_in_the_paper_only_where_spools_are_large():
-    scarce = {}
-    for spool in (2, 6):
-        instance = FAMILIES["paper-spooler"].cells({"spool_per_member": spool})[0].build(0)
-        home = solve(instance, seed=0, time_limit=600.0, moves=200_000).home
-        scarce[spool] = capacity_is_scarce(instance, home, 0)
-    assert scarce == {2: False, 6: True}
-    few_clients = FAMILIES["small"].cells({"regime": "overloaded", "clients": 30})[0].build(0)
-    assert not capacity_is_scarce(few_clients, nearest_server(few_clients), 0)
-
-
-def test_rounds_for_scarce_capacity_follow_the_first_rounds_where_it_is_scarce_and_nowhere_else(monkeypatch):
-    begun = []
-    monkeypatch.setattr(_Search, "begin_round", lambda search, length, mode: begun.append(mode))
-    monkeypatch.setattr(_Search, "run_batch", lambda search, most, progress: most)
-    for scarce in (False, True):
-        monkeypatch.setattr(anneal, "capacity_is_scarce", lambda *_, scarce=scarce: scarce)
-        begun.clear()
-        solve(random_instance(0), seed=0, time_limit=600.0, moves=12_000_000)
-        assert begun[:3] == list(ROUNDS)
-        # The homes never change here, so every chain ends as soon as it may.
-        kinds = [(SCARCE_COOLINGS[0].heat, 0)] + [(WARM_ROUNDS[0].heat, 0)] * WARM_PATIENCE
-        kinds += [(REGION_ROUNDS[0].heat, REGION_ROUNDS[0].region)] * REGION_PATIENCE
-        kinds += [(SCARCE_COOLINGS[1].heat, 0)]
-        later = kinds if scarce else [(mode.heat, 0) for mode in itertools.islice(itertools.cycle(ROUNDS), 10)]
-        assert [(mode.heat, mode.region) for mode in begun[3 : 3 + len(later)]] == later
-
-
-def tasks_after(instance, found):
-    """Return the rounds for scarce capacity if the rounds find these homes one after another."""
-    rounds = scarce_rounds(instance)
-    return [next(rounds), *(rounds.send(home) for home in found)]
-
-
-def homes_by_cost(instance, count):
-    rng = np.random.default_rng(0)
-    homes = rng.integers(instance.n_servers, size=(count, instance.n_clients)).astype(np.int32)
-    return sorted(homes, key=lambda home: -evaluate(instance, home).objective)
-
-
-def test_a_chain_goes_on_from_its_best_homes_and_ends_when_nothing_better_is_found():
-    instance = random_instance(0)
-    worst, worse, better, best = homes_by_cost(instance, 4)
-    cooling = [worst]
-    warm = [worse, *[worse] * (WARM_PATIENCE - 1), better, *[worst] * WARM_PATIENCE]
-    regions = [best, *[worst] * REGION_PATIENCE]
-    tasks = tasks_after(instance, cooling + warm + regions)
-    starts = [task.start.tolist() for task in tasks]
-    assert starts[0] == starts[-1] == nearest_server(instance).tolist()
-    assert starts[1:3] == [worst.tolist(), worse.tolist()]
-    # The last of the rounds that the chain waits for found better homes, so it goes on as long again.
-    assert starts[2 + WARM_PATIENCE : 1 + len(warm) + 1] == [better.tolist()] * (WARM_PATIENCE + 1)
-    assert starts[-1 - REGION_PATIENCE : -1] == [best.tolist()] * REGION_PATIENCE
-    assert [task.mode.region > 0 for task in tasks] == [False] * (1 + len(warm)) + [True] * len(regions) + [False]
-    assert tasks[-1].mode == SCARCE_COOLINGS[1]
-
-
-def test_after_the_chains_the_best_homes_of_all_are_improved_by_longer_rounds():
-    instance = random_instance(0)
-    # The second chain is the best.
-    homes = homes_by_cost(instance, 2)
-    found = [homes[number == 1] for number in range(CHAINS) for _ in range(1 + WARM_PATIENCE + REGION_PATIENCE)]
-    task = tasks_after(instance, found)[-1]
-    best = min((nearest_server(instance), homes[1]), key=lambda home: evaluate(instance, home).objective)
-    assert task.start.tolist() == best.tolist()
-    assert task.mode == dataclasses.replace(WARM_ROUNDS[0], effort=2 * WARM_ROUNDS[0].effort)
-
-
-def test_in_a_round_on_a_region_only_its_clients_move_and_they_stay_in_it():
-    instance = FAMILIES["paper-spooler"].cells({"spool_per_member": 6})[0].build(0)
-    start = nearest_server(instance)
-    regions = set()
-    for seed in range(10):
-        search = _Search(instance, start, seed, _near(instance))
-        search.begin_round(20_000, Round(3.5, priced=False, scarce=True, region=4))
-        search.run_batch(20_000, 0.0)
-        moved = np.flatnonzero(search._state.home != start)
-        servers = np.union1d(start[moved], search._state.home[moved])
-        assert len(moved) > 10
-        assert len(servers) == 4
-        assert search.best == pytest.approx(evaluate(instance, search.best_home).objective)
-        regions.add(tuple(servers))
-        # The next round is on all servers again.
-        search.return_to_best()
-        search.begin_round(20_000, Round(3.5, priced=False, scarce=True))
-        search.run_batch(20_000, 0.0)
-        assert len(np.unique(search._state.home[search._state.home != start])) > 4
-    assert len(regions) > 5
-
-
-def test_the_incumbent_survives_a_new_chain(monkeypatch):
-    instance = FAMILIES["paper-spooler"].cells({"spool_per_member": 5})[0].build(0)
-    monkeypatch.setattr(anneal, "ROUNDS", ROUNDS[:1])
-    brief = {name: tuple(dataclasses.replace(mode, effort=0.01) for mode in getattr(anneal, name)) for name in MODES}
-    for name, modes in brief.items():
-        monkeypatch.setattr(anneal, name, modes)
-    begun = []
-    begin_at = _Search.begin_at
-    monkeypatch.setattr(_Search, "begin_at", lambda search, home: (begun.append(home), begin_at(search, home)))
-    good = solve(instance, seed=0, time_limit=600.0, moves=3_000_000).home
-    begun.clear()
-    solution = solve(instance, seed=1, time_limit=600.0, moves=600_000, start=good)
-    assert len(begun) > 10
-    assert evaluate(instance, solution.home).objective <= evaluate(instance, good).objective + 1e-9
-    assert solution.trace[-1][1] == pytest.approx(evaluate(instance, solution.home).objective)
-
-
-def test_the_same_seed_and_moves_give_the_same_homes_where_capacity_is_scarce(monkeypatch):
-    instance = FAMILIES["paper-spooler"].cells({"spool_per_member": 6})[0].build(0)
-    for name in MODES:
-        monkeypatch.setattr(anneal, name, tuple(dataclasses.replace(m, effort=0.02) for m in getattr(anneal, name)))
-    a, b, c = (solve(instance, seed=seed, time_limit=600.0, moves=1_500_000).home.tolist() for seed in (1, 1, 2))
-    assert a == b != c

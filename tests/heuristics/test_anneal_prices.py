@@ -1,8 +1,10 @@
 import dataclasses
 
 import numpy as np
+import pytest
 
 from relocbench.heuristics.anneal_prices import PARAMS, Prices
+from relocbench.instances.evaluation import evaluate
 from relocbench.instances.incremental_state import State
 from relocbench.instances.nearest_server import nearest_server
 from tests.samples import random_instance
@@ -78,3 +80,26 @@ def test_a_sacrificed_server_keeps_its_capacity_and_has_no_price():
         assert (price[1:] > 0).all()
     assert state.arrays.server["storage_capacity"][0] == instance.storage_capacity[0]
     assert (state.arrays.server["storage_capacity"][1:] > instance.storage_capacity[1:]).all()
+
+
+def test_copied_prices_change_independently():
+    instance = random_instance(3)
+    state = State(instance, np.zeros(instance.n_clients, np.int32))
+    prices = _new_prices(instance)
+    copied = prices.copy()
+    before = prices.values[1].copy()
+    copied.impose(state, 0.5)
+    assert prices.values[1].tolist() == before.tolist() != copied.values[1].tolist()
+
+
+def test_the_value_of_homes_is_their_cost_plus_the_priced_excess_of_the_loads():
+    instance = random_instance(3)
+    home = nearest_server(instance)
+    prices = _new_prices(instance, sacrificed=[0])
+    state = State(instance, home)
+    prices.impose(state, 1.0)
+    now = evaluate(instance, home)
+    storage, compute = prices.values
+    excess = storage * (now.storage_load - instance.storage_capacity)
+    excess += compute * (now.compute_load - instance.compute_capacity)
+    assert prices.value(home) == pytest.approx(now.objective + excess[1:].sum())
