@@ -25,8 +25,8 @@ IMPORT_LIMIT = 12
 PER_JOB = 2
 # Methods that run together in one command.
 TOGETHER = 15
-# The quick form tries one of this many methods.
-QUICK_SHARE = 3
+# The quick form tries one of this many methods; each of the others is a trial of another seed.
+QUICK_SHARE = 6
 # Commands that end when one of their methods fails, so that the others would not be tried.
 SINGLE = ("solve", "show")
 
@@ -49,7 +49,7 @@ def run(plan: Plan, finished: frozenset[str]) -> Iterator[Result]:
     every = {(command, method.name): method for command in COMMANDS for method in HOSTILE}
     chosen = every
     if plan.quick:
-        # A third of the methods, each once, from Python or in a command; other seeds try the others.
+        # Some of the methods, each once, from Python or in a command; other seeds try the others.
         pair = ("python-solve", "check")
         some = HOSTILE[plan.seed % QUICK_SHARE :: QUICK_SHARE]
         chosen = {(pair[(n + plan.seed) % 2], method.name): method for n, method in enumerate(some)}

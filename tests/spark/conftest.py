@@ -7,6 +7,7 @@ import pytest
 from relocbench.instances.files.follower_graph import synthetic_follower_graph
 from relocbench.instances.generators.paper_generator import PaperParameters
 from relocbench.instances.kernels.random_streams import stream
+from relocbench.spark import factors
 from relocbench.spark.assign import RelocOptions
 from relocbench.spark.pipeline import solve_field
 from relocbench.spark.session import session
@@ -38,6 +39,12 @@ def spark(path_without_java):
             patch.setenv("PATH", path_without_java)
             running = stack.enter_context(session("local[2]", memory=1, partitions=4))
         yield running
+
+
+@pytest.fixture
+def short_filter(monkeypatch):
+    """Give the filter of the factorisation a degree of two, which takes a third of the stages of Spark."""
+    monkeypatch.setattr(factors, "DEGREE", 2)
 
 
 @pytest.fixture(scope="session")

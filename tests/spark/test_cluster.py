@@ -23,7 +23,7 @@ from tests.spark.standalone import kill, standalone, wait_until
 
 pytestmark = pytest.mark.slow
 LIMITS = Limits(time=60.0)
-SEEDS = range(6)
+SEEDS = range(8)
 SETTINGS = (
     "spark.driver.memory=512m",
     "spark.driver.extraJavaOptions=-XX:TieredStopAtLevel=1",
@@ -40,7 +40,7 @@ def cluster(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def start_command(cluster, tmp_path_factory):
-    """Return a function that starts a command in a process of its own; the executors have no code of this project."""
+    """Yield a function that starts a command in a process of its own; the executors have no code of this project."""
     python = tmp_path_factory.mktemp("python") / "python"
     packages = Path(pyarrow.__file__).parent.parent
     # -S ignores .pth files, by which an editable installation of this project would be found.
@@ -50,10 +50,12 @@ def start_command(cluster, tmp_path_factory):
     done = subprocess.run(test, shell=True, capture_output=True, text=True, cwd=os.sep, check=False)
     assert "No module named 'relocbench'" in done.stderr
 
+    drivers = []
+
     def start(*arguments):
         script = "from relocbench.cli import run; run()"
         words = ["spark", *map(str, arguments), "--master", cluster.master, *OPTIONS, "--json"]
-        return subprocess.Popen(
+        driver = subprocess.Popen(
             [sys.executable, "-c", script, *words],
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
@@ -61,9 +63,15 @@ def start_command(cluster, tmp_path_factory):
             cwd=os.sep,
             env=os.environ | {"PYSPARK_PYTHON": str(python)},
         )
+        drivers.append(driver)
+        return driver
 
     start.python = str(python)
-    return start
+    yield start
+    for driver in drivers:
+        if driver.poll() is None:  # a test has failed before it has waited for its driver
+            driver.kill()
+            driver.communicate()
 
 
 def finish(process):
@@ -73,12 +81,55 @@ def finish(process):
 
 
 @pytest.fixture(scope="module")
-def family(start_command, tmp_path_factory):
-    """Generate instances on the cluster."""
-    folder = tmp_path_factory.mktemp("family") / "preliminary"
-    summary = finish(start_command("generate", "--family", "preliminary", "--seed", 0, "--out", folder))
-    assert (summary["instances"], summary["found"]) == (2, 0)
-    return folder
+def existing(cluster, start_command, tmp_path_factory):
+    """Run three commands on the cluster, in one process whose session the user has created.
+
+    Return what the process printed before them, the folder in which they wrote, and their answers by name.
+    """
+    folder = tmp_path_factory.mktemp("existing")
+    edges = "".join(f"{follower}\t{(follower * step) % 97}\n" for follower in range(97) for step in (2, 3, 5, 7))
+    (folder / "edges.txt").write_text(edges)
+    sizes = "--servers 16 --k 2 --rounds 1 --storage 60 --compute 200"
+    commands = [
+        f"generate --family preliminary --seed 0 --out {folder}/preliminary",
+        f"arrange {folder}/edges.txt --out {folder}/topics",
+        f"reloc {folder}/topics {sizes} --out {folder}/out",
+    ]
+    script = f"""
+import contextlib, io, json, sys
+from pyspark.sql import SparkSession
+builder = SparkSession.builder.master("{cluster.master}").config("spark.driver.host", "127.0.0.1")
+for setting in {SETTINGS!r}:
+    builder = builder.config(*setting.split("=", 1))
+spark = builder.config("spark.executor.memory", "512m").config("spark.sql.shuffle.partitions", 4).getOrCreate()
+from relocbench.spark.session import session
+for _ in range(2):  # the second call has nothing to send
+    with session() as same:
+        from relocbench.instances.errors import plural
+        print(same is spark, same.sparkContext.parallelize([2], 1).map(lambda n: plural(n, "run")).collect())
+from relocbench.cli import main
+from relocbench.spark import factors
+factors.DEGREE = 2  # fewer stages
+for command in {commands!r}:
+    sys.argv = ["relocbench", "spark", *command.split(), "--json"]
+    with contextlib.redirect_stdout(io.StringIO()) as out, contextlib.suppress(SystemExit):
+        main()
+    print(json.dumps(json.loads(out.getvalue())))
+spark.stop()
+"""
+    environment = os.environ | {"PYSPARK_PYTHON": start_command.python, "JAVA_HOME": str(java_home())}
+    command = [sys.executable, "-c", script]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=os.sep, env=environment)
+    assert done.returncode == 0, done.stderr
+    *before, generated, arranged, solved = done.stdout.splitlines()
+    answers = {"generate": json.loads(generated), "arrange": json.loads(arranged), "reloc": json.loads(solved)}
+    return before, folder, answers
+
+
+@pytest.fixture(scope="module")
+def family(existing):
+    """Return the folder of the instances that the cluster has generated."""
+    return existing[1] / "preliminary"
 
 
 @pytest.fixture(scope="module")
@@ -98,35 +149,27 @@ def without_times(folder):
 
 
 def run_all(start_command, family, out):
-    return start_command("run", family, "--methods", "nearest", "--seeds", "0-5", "--time-limit", 60, "--out", out)
+    return start_command("run", family, "--methods", "nearest", "--seeds", "0-7", "--time-limit", 60, "--out", out)
 
 
 def modification_times(out):
     return {file.name: file.stat().st_mtime_ns for file in out.glob("*.parquet")}
 
 
-@pytest.fixture(scope="module")
-def solved(start_command, tmp_path_factory):
-    """Solve an instance from a follower graph on the cluster, and return its folder and its cost."""
-    folder = tmp_path_factory.mktemp("solved")
-    edges = "".join(f"{follower}\t{(follower * step) % 97}\n" for follower in range(97) for step in (2, 3, 5, 7))
-    (folder / "edges.txt").write_text(edges)
-    partitions = ("--partitions", 4)
-    arranged = finish(start_command("arrange", folder / "edges.txt", *partitions, "--out", folder / "topics"))
-    assert arranged["lines"] == 4 * 97
-    sizes = ("--servers", 16, "--k", 2, "--rounds", 1, "--storage", 60, "--compute", 200)
-    cost = finish(start_command("reloc", folder / "topics", *sizes, *partitions, "--out", folder / "out"))
-    return folder / "out", cost
+def test_a_session_that_exists_already_gets_the_code(existing):
+    assert existing[0] == ["True ['2 runs']"] * 2
 
 
-def test_a_follower_graph_is_solved_on_the_cluster_as_locally(solved):
-    out, cost = solved
-    assert min(cost["theta"]) < 1.0
-    assert compare(out, "reloc").equal
+def test_a_follower_graph_is_solved_on_the_cluster_as_locally(existing):
+    _, folder, answers = existing
+    assert answers["arrange"]["lines"] == 4 * 97
+    assert min(answers["reloc"]["theta"]) < 1.0
+    assert compare(folder / "out", "reloc").equal
 
 
-def test_annealing_that_loses_a_worker_has_the_homes_of_a_local_run(start_command, cluster, solved, spark, tmp_path):
-    out, local = solved[0], shutil.copytree(solved[0], tmp_path / "local")
+def test_annealing_that_loses_a_worker_has_the_homes_of_a_local_run(start_command, cluster, existing, spark, tmp_path):
+    out = existing[1] / "out"
+    local = shutil.copytree(out, tmp_path / "local")
     options = AnnealOptions(rounds=2, proposals=200, region_clients=40)
     settings = ("--rounds", 2, "--proposals", 200, "--region-clients", 40, "--partitions", 4)
     driver = start_command("anneal", out, *settings)
@@ -141,34 +184,19 @@ def test_annealing_that_loses_a_worker_has_the_homes_of_a_local_run(start_comman
         assert np.array_equal(read_homes(out / "anneal" / name, ids), read_homes(local / "anneal" / name, ids)), name
 
 
-def test_a_session_that_exists_already_gets_the_code(cluster, start_command):
-    script = f"""
-from pyspark.sql import SparkSession
-builder = SparkSession.builder.master("{cluster.master}").config("spark.driver.host", "127.0.0.1")
-for setting in {SETTINGS!r}:
-    builder = builder.config(*setting.split("=", 1))
-spark = builder.config("spark.executor.memory", "512m").getOrCreate()
-from relocbench.spark.session import session
-for _ in range(2):  # the second call has nothing to send
-    with session() as same:
-        from relocbench.instances.errors import plural
-        print(same is spark, same.sparkContext.parallelize([2], 1).map(lambda n: plural(n, "run")).collect())
-spark.stop()
-"""
-    environment = os.environ | {"PYSPARK_PYTHON": start_command.python, "JAVA_HOME": str(java_home())}
-    command = [sys.executable, "-c", script]
-    done = subprocess.run(command, capture_output=True, text=True, check=True, cwd=os.sep, env=environment)
-    assert done.stdout.splitlines() == ["True ['2 runs']"] * 2
-
-
-def test_a_cluster_generates_the_same_bytes_as_the_local_command(family, tmp_path):
+def test_a_cluster_generates_the_same_bytes_as_the_local_command(existing, family, tmp_path):
+    generated = existing[2]["generate"]
+    assert (generated["instances"], generated["found"]) == (2, 0)
+    assert len(list(instance_files(family))) == 2
     for file in instance_files(family):
         _, storage, _, seed = file.stem.split("-")
         write_rows([generate("preliminary", int(seed), storage=float(storage[1:]))], tmp_path / file.name)
         assert (tmp_path / file.name).read_bytes() == file.read_bytes()
 
 
-def test_a_second_sweep_completes_one_whose_driver_was_killed(start_command, family, local_rows, tmp_path):
+def test_a_sweep_whose_driver_was_killed_is_completed_by_one_that_loses_a_worker(
+    start_command, cluster, family, local_rows, tmp_path
+):
     out = tmp_path / "runs"
     driver = run_all(start_command, family, out)
     wait_until(lambda: len(modification_times(out)) >= 2, "the first rows")
@@ -176,16 +204,10 @@ def test_a_second_sweep_completes_one_whose_driver_was_killed(start_command, fam
     driver.communicate()
     before = modification_times(out)
     assert len(before) < len(local_rows)
-    assert finish(run_all(start_command, family, out))["runs"] == len(local_rows)
-    assert before.items() <= modification_times(out).items()  # finished runs were not repeated
-    assert without_times(out) == local_rows
-
-
-def test_a_sweep_that_loses_a_worker_has_the_same_rows(start_command, cluster, family, local_rows, tmp_path):
-    out = tmp_path / "runs"
     driver = run_all(start_command, family, out)
-    wait_until(lambda: len(modification_times(out)) >= 2, "the first rows")
+    wait_until(lambda: len(modification_times(out)) >= len(before) + 2, "the first rows of the second sweep")
     kill(cluster.workers[0])
     assert len(modification_times(out)) < len(local_rows)
     assert finish(driver)["runs"] == len(local_rows)
+    assert before.items() <= modification_times(out).items()  # finished runs were not repeated
     assert without_times(out) == local_rows

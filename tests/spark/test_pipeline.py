@@ -27,7 +27,7 @@ PARTS = ("theta", "storage", "compute", "sent", "spread")
 @pytest.fixture
 def in_blocks(monkeypatch):
     """Make blocks small, so that small instances have several."""
-    monkeypatch.setattr(placement, "BLOCK_MEMBERSHIPS", 300)
+    monkeypatch.setattr(placement, "BLOCK_MEMBERSHIPS", 600)
 
 
 def run(spark, topics, out, method="reloc", options=None, capacity=None):
@@ -42,7 +42,7 @@ AT_RANDOM = dataclasses.asdict(READINGS["prose"]) | {"ties": "random", "client_o
 
 
 @pytest.mark.slow
-@pytest.mark.usefixtures("in_blocks")
+@pytest.mark.usefixtures("in_blocks", "short_filter")
 @pytest.mark.parametrize(
     ("method", "options", "capacity"),
     [
@@ -74,7 +74,7 @@ def test_homes_and_costs_are_those_of_the_local_method(spark, topics, tmp_path, 
 
 
 @pytest.mark.slow
-@pytest.mark.usefixtures("in_blocks")
+@pytest.mark.usefixtures("in_blocks", "short_filter")
 def test_homes_do_not_depend_on_partitions(spark, topics, tmp_path):
     homes = []
     before = spark.conf.get("spark.sql.shuffle.partitions")

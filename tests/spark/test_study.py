@@ -18,6 +18,7 @@ from relocbench.reports.study.subjects import of_family
 from relocbench.runs.run_store import read
 from relocbench.runs.selectors import parse_selector
 from relocbench.runs.sweep import Limits
+from relocbench.spark import factors
 from relocbench.spark.bound import BoundOptions
 from relocbench.spark.compare_local import compare, read_homes, read_local
 from relocbench.spark.placement import read_field
@@ -52,7 +53,9 @@ def full_scale(spark, topics, tmp_path_factory):
     command = ["spark", "study", str(topics), "--servers", "4", "--load", "1.3", "--k", "auto", "--rounds", "2"]
     command += ["--methods", f"nearest,anneal,reloc,reloc[k=2,reading=pseudocode],{REGIONS},{BLOCKS}"]
     command += ["--time-limit", "0.3", "--bound-time", "2", "--out", str(out)]
-    first = CliRunner().invoke(app, [*command, "--json"], catch_exceptions=False)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(factors, "DEGREE", 2)  # fewer stages, as in the other tests of this folder
+        first = CliRunner().invoke(app, [*command, "--json"], catch_exceptions=False)
     return command, out, json.loads(first.stdout)
 
 
