@@ -111,7 +111,13 @@ class Prices:
         self._charge(state)
 
     def copy(self) -> "Prices":
-        """Return prices with the same values, which change independently."""
+        """Return prices with the same values.
+
+        Returns
+        -------
+        Prices
+            The copy, which changes independently.
+        """
         other = copy.copy(self)
         other._storage, other._compute = self._storage.copy(), self._compute.copy()
         return other

@@ -224,7 +224,9 @@ def nmf_factors(instance: Instance, rank: Rank, seed: int, factorised: Factorise
         # RELOC only needs approximate scores, so a factorisation that has not fully converged is good enough.
         warnings.simplefilter("ignore", ConvergenceWarning)
         model = NMF(columns, init="nndsvda", random_state=seed % LARGEST_SEED, max_iter=500, tol=1e-3)
-        weights = model.fit_transform(_incidence(instance))
+        # If the factorisation is exact, sklearn may take the root of a squared error that rounding made negative.
+        with np.errstate(invalid="ignore"):
+            weights = model.fit_transform(_incidence(instance))
         topics = model.components_
         if factorised == "incidence":
             return np.ascontiguousarray(weights * np.sqrt(_lengths(topics.T) / _lengths(weights)))
