@@ -10,7 +10,8 @@ from relocbench.instances.kernels.random_streams import stream
 from relocbench.spark.assign import RelocOptions
 from relocbench.spark.pipeline import solve_field
 from relocbench.spark.session import session
-from relocbench.spark.topics_from_graph import Filters, arrange
+from relocbench.spark.topic_filters import Filters
+from relocbench.spark.topics_from_graph import arrange
 
 # The first compiler of Java is enough for jobs of a few seconds.
 FAST_START = {"spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1"}
