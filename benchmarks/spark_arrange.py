@@ -24,7 +24,8 @@ from peak_memory import Watch
 
 from relocbench.instances.kernels.random_streams import stream
 from relocbench.spark.session import session
-from relocbench.spark.topics_from_graph import Filters, arrange
+from relocbench.spark.topic_filters import Filters
+from relocbench.spark.topics_from_graph import arrange
 
 CHUNK = 5_000_000
 REPEATS = 2

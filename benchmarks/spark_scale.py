@@ -33,7 +33,8 @@ from relocbench.spark.compare_local import read_local
 from relocbench.spark.pipeline import solve_field
 from relocbench.spark.placement import read_field
 from relocbench.spark.session import session
-from relocbench.spark.topics_from_graph import Filters, arrange
+from relocbench.spark.topic_filters import Filters
+from relocbench.spark.topics_from_graph import arrange
 
 # Users, servers, K. Servers and clusters grow with the users, so a cluster has about 20,000 clients. At the size before
 # the last a million topics remain after the filters.

@@ -2,7 +2,7 @@
 
 The servers of the part are its *own* servers. Its clients are all clients whose homes are among them, so the loads of
 its own servers depend on its clients only. The other members of their topics are known by number: each topic has
-*outside slots*, which say how many of its members have which home outside. Every member publishes and subscribes.
+*outside slots*, which say how many of its members have which home outside.
 """
 
 from dataclasses import dataclass
@@ -17,9 +17,10 @@ from relocbench.instances.incremental_state import (
     _renew_all_thetas,
     server_cost,
 )
-from relocbench.instances.instance import Instance
+from relocbench.instances.instance import PUBLISHES, SUBSCRIBES, Instance
 from relocbench.instances.kernels.compiled import compiled
 from relocbench.instances.kernels.ragged import FloatArray, IntArray, offsets
+from relocbench.instances.role_weights import Counts, publications_and_weights
 
 
 @dataclass(frozen=True, eq=False)
@@ -30,20 +31,26 @@ class Surroundings:
     ----------
     own
         The own servers.
-    topic_size
-        The number of members of each topic, those outside included.
-    topic, server, count
-        The outside slots, sorted by topic: a topic, a server that is not an own one, and how many members of the topic
-        have their home there.
+    topic_size, topic_publishers, topic_subscribers
+        The numbers of members, publishers and subscribers of each topic, those outside included.
+    topic, server
+        The outside slots, sorted by topic: a topic, and a server that is not an own one.
+    only, both, subscribers
+        How many members of the topic have their home there: publishers that do not subscribe, publishers that also
+        subscribe, and all subscribers.
     loads
         ``a``, ``v``, ``F`` and ``Q`` of every server, those of the own clients included (``4×L``).
     """
 
     own: IntArray
-    topic_size: IntArray
+    topic_size: Counts
+    topic_publishers: Counts
+    topic_subscribers: Counts
     topic: IntArray
     server: IntArray
-    count: IntArray
+    only: IntArray
+    both: IntArray
+    subscribers: IntArray
     loads: FloatArray
 
 
@@ -78,22 +85,31 @@ class RegionState(State):
     def _complete_topics(self, around: Surroundings) -> None:
         """Add the members outside to the topics."""
         s, instance = self.arrays, self.instance
-        share = np.zeros(instance.n_topics)
-        np.divide(1.0, around.topic_size - 1, out=share, where=around.topic_size > 1)
-        s.topic["share_both"] = share
-        s.entry["share"] = share[s.entry["topic"]]
-        published = np.bincount(instance.topics.owner()[s.entry["share"] > 0], minlength=instance.n_clients)
-        s.client["publications"], s.client["weight"] = published, 2.0 * published
+        subscribers, number = around.topic_subscribers, s.entry["topic"].astype(np.int64)
+        share_only, share_both = np.zeros((2, instance.n_topics))
+        np.divide(1.0, subscribers, out=share_only, where=subscribers > 0)
+        np.divide(1.0, subscribers - 1, out=share_both, where=subscribers > 1)
+        s.topic["share_only"], s.topic["share_both"] = share_only, share_both
+        role = instance.topic_role.astype(np.int64)
+        s.entry["share"] = np.select(
+            [role == PUBLISHES, role == (PUBLISHES | SUBSCRIBES)], [share_only[number], share_both[number]]
+        )
+        s.client["publications"], s.client["weight"] = publications_and_weights(
+            instance.topics.owner().astype(np.int64),
+            role,
+            around.topic_size[number],
+            around.topic_publishers[number],
+            subscribers[number],
+            instance.n_clients,
+        )
         outside = np.bincount(around.topic, minlength=instance.n_topics)
         first = offsets(np.minimum(instance.members.sizes + outside, instance.n_servers))
         slot = np.zeros(int(first[-1]), s.slot.dtype)
         place = first[around.topic] + np.arange(len(around.topic)) - offsets(outside)[around.topic]
-        slot["server"][place], slot["both"][place], slot["subscribers"][place] = (
-            around.server,
-            around.count,
-            around.count,
-        )
-        slot["sending"][place] = around.count * share[around.topic]
+        slot["server"][place] = around.server
+        slot["only"][place], slot["both"][place] = around.only, around.both
+        slot["subscribers"][place] = around.subscribers
+        slot["sending"][place] = around.only * share_only[around.topic] + around.both * share_both[around.topic]
         s.topic["first"], s.topic["last"] = first[:-1], first[:-1] + outside
         self.arrays = s._replace(slot=slot)
 
@@ -117,7 +133,7 @@ def slot_loads(s: StateArrays) -> FloatArray:
     Parameters
     ----------
     s
-        The arrays of the state. Every member publishes and subscribes.
+        The arrays of the state.
 
     Returns
     -------
@@ -126,15 +142,20 @@ def slot_loads(s: StateArrays) -> FloatArray:
     """
     loads = np.zeros((4, len(s.server)))
     for n in range(len(s.topic)):
-        spool, share = s.topic[n].spool, s.topic[n].share_both
+        spool = s.topic[n].spool
         for j in range(s.topic[n].first, s.topic[n].last):
             l = s.slot[j].server
+            publishers = s.slot[j].only + s.slot[j].both
+            if publishers == 0:
+                continue
             loads[0, l] += spool
-            loads[1, l] += s.slot[j].both * spool
-            if share > 0.0:
+            loads[1, l] += publishers * spool
+            if s.topic[n].share_only > 0.0:
+                loads[2, l] += s.slot[j].only
+            if s.topic[n].share_both > 0.0:
                 loads[2, l] += s.slot[j].both
-                for i in range(s.topic[n].first, s.topic[n].last):
-                    loads[3, l] += s.slot[j].sending * s.slot[i].subscribers * s.delay_out[l, s.slot[i].server]
+            for i in range(s.topic[n].first, s.topic[n].last):
+                loads[3, l] += s.slot[j].sending * s.slot[i].subscribers * s.delay_out[l, s.slot[i].server]
     return loads
 
 

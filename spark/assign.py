@@ -16,10 +16,12 @@ from relocbench.heuristics.reloc import Related, Steps, cluster_ties, factor_rel
 from relocbench.heuristics.reloc_loop import Rules
 from relocbench.heuristics.reloc_tasks import Cluster, Visits, make_task
 from relocbench.instances.errors import InputError
+from relocbench.instances.instance import PUBLISHES
 from relocbench.instances.kernels.id_hash import IdArray, hash_ids
 from relocbench.instances.kernels.ragged import FloatArray, IntArray, offsets
 from relocbench.instances.nearest_server import nearest_by_distance
 from relocbench.spark.blocks import BLOCK_SCHEMA, pack, unpack
+from relocbench.spark.membership_roles import role_columns, roles_of
 from relocbench.spark.placement import Field
 
 if TYPE_CHECKING:
@@ -27,8 +29,6 @@ if TYPE_CHECKING:
 
 Method = Literal["reloc", "nearest", "random", "otos"]
 HOMES_SCHEMA = "client bigint, home int"
-# Columns of the clients dataset that the placement of a cluster needs.
-CLIENT_COLUMNS = ["client", "x", "y", "topic", "position", "size"]
 
 
 # The reading of the first version, whose records name only a part of it. Records of it mean this reading.
@@ -200,10 +200,10 @@ def reloc_homes(clients: "DataFrame", factors: "DataFrame | None", field: Field,
     def cluster(client: npt.NDArray[np.int64], x: FloatArray, y: FloatArray) -> IntArray:
         return rank[nearest_centroid(x, y, centroid)]
 
-    selected = clients.select(*CLIENT_COLUMNS)
+    selected = clients.select(*_placed_columns(field))
     schema = ", ".join([*(f"{name} {kind}" for name, kind in selected.dtypes), "cluster int"])
     clustered = selected.mapInArrow(_add_column(cluster, "cluster", keep_all=True), schema)
-    names = [*CLIENT_COLUMNS, "cluster"]
+    names = [*selected.columns, "cluster"]
     if factors is not None:
         clustered = clustered.join(factors, "client")
         names.append("factors")
@@ -232,10 +232,15 @@ def otos_homes(clients: "DataFrame", field: Field) -> "DataFrame":
     memberships = clients.select("client", "x", "y", "topic", "position")
     by_topic = memberships.mapInArrow(_memberships_by_topic(field.n_blocks), BLOCK_SCHEMA)
     preferred = by_topic.groupBy("block").applyInArrow(_preferred_servers(field), "client bigint, preferred int")
-    joined = clients.select(*CLIENT_COLUMNS).join(preferred, "client").selectExpr("*", "0 AS cluster")
+    joined = clients.select(*_placed_columns(field)).join(preferred, "client").selectExpr("*", "0 AS cluster")
     one_cluster = np.zeros(len(field.server_x), np.int32)
     place = _cluster_placement(field, one_cluster, RelocOptions(k=1, related=0), otos.loop_rules())
     return joined.groupBy("cluster").applyInArrow(place, HOMES_SCHEMA)
+
+
+def _placed_columns(field: Field) -> list[str]:
+    """Return the columns of the dataset of clients that the placement of a cluster needs."""
+    return ["client", "x", "y", "topic", "position", "size", *role_columns(field.roles)]
 
 
 def _ranks_by_size(clients: "DataFrame", centroid: FloatArray) -> IntArray:
@@ -305,7 +310,7 @@ def _cluster_placement(
             entry_client=np.repeat(np.arange(len(table), dtype=np.int32), degree)[order],
             entry_topic=topic[order],
             entry_size=size[order],
-            entry_publishes=np.ones(len(topic), np.bool_),
+            entry_publishes=(roles_of(table, size).role[order] & PUBLISHES) > 0,
             entry_spool=field.spool_per_member * size[order].astype(np.float64),
             storage_capacity=field.storage_capacity[servers],
             compute_capacity=field.compute_capacity[servers],

@@ -26,8 +26,8 @@ from relocbench.instances.kernels.random_streams import stream
 from relocbench.instances.region_state import RegionState
 from relocbench.spark.checkpoints import INPUTS_KEY, read_dataset, read_record, run_once, write_dataset
 from relocbench.spark.dual_tables import (
-    DUAL_SCHEMA,
     block_rows,
+    dual_schema,
     first_dual,
     lists,
     read_block,
@@ -42,8 +42,6 @@ from relocbench.spark.region_tables import read_region, region_rows
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-# Rows of the dual have a topic. One more row for each block has its part of the bound before and after the round.
-ROUND_SCHEMA = f"{DUAL_SCHEMA}, before double, after double"
 LABELS_SCHEMA = "client bigint, home int, labels array<int>"
 PARTS_SCHEMA = "own bigint, part string"
 # Entries that the record of a bound has.
@@ -219,9 +217,11 @@ def bound_rounds(
     def improve(number: int, before: Location) -> dict[str, Any]:
         region = options.regions(field, number)
         good, dual = read_dataset(spark, homes), read_dataset(spark, before / "dual").where("topic IS NOT NULL")
-        rows = block_rows(clients, good, dual, region).groupBy("region")
+        rows = block_rows(clients, good, dual, field, region).groupBy("region")
         at = out / "rounds" / f"{number + 1:04}" / "dual"
-        write_dataset(rows.applyInArrow(_improve_task(field, region, options, count), ROUND_SCHEMA), at)
+        # Rows of the dual have a topic. One more row for each block has its part of the bound before and after.
+        schema = f"{dual_schema(field)}, before double, after double"
+        write_dataset(rows.applyInArrow(_improve_task(field, region, options, count), schema), at)
         parts = sorted(
             (row["before"], row["after"]) for row in read_dataset(spark, at).where("topic IS NULL").collect()
         )
@@ -237,8 +237,9 @@ def bound_rounds(
         if on_round is not None:
             on_round(number + 1, record["after"])
     dual = read_dataset(spark, before / "dual").where("topic IS NOT NULL")
-    rows = block_rows(clients, read_dataset(spark, homes), dual, options.regions(field, 0)).groupBy("region")
-    write_dataset(rows.applyInArrow(_collect_task(field, options.regions(field, 0), count), DUAL_SCHEMA), out / "dual")
+    region = options.regions(field, 0)
+    rows = block_rows(clients, read_dataset(spark, homes), dual, field, region).groupBy("region")
+    write_dataset(rows.applyInArrow(_collect_task(field, region, count), dual_schema(field)), out / "dual")
     claim = verified_sum(spark, folder, out / "dual", homes, count)
     bound = rounded_down(Fraction(claim, 1 << UNIT_BITS))
     values = {"bound": bound, "claim": str(claim), "unit_bits": UNIT_BITS, "objective": objective, "Y": mean_delay}
@@ -330,7 +331,8 @@ def verified_sum(
         block, _, _, _ = read_block(table, field, count)
         return pa.table({"own": pa.array([block.own], pa.int64()), "part": [str(block_bound(block))]})
 
-    parts = block_rows(clients, good, messages, region).groupBy("region").applyInArrow(verify, PARTS_SCHEMA).collect()
+    rows = block_rows(clients, good, messages, field, region).groupBy("region")
+    parts = rows.applyInArrow(verify, PARTS_SCHEMA).collect()
     own = sum(row["own"] for row in parts)
     if own != field.clients:
         raise InputError(str(homes), f"expected one home for each of {field.clients} clients, got {own}")

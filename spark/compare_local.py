@@ -23,10 +23,11 @@ from relocbench.instances.errors import InputError, reason
 from relocbench.instances.evaluation import evaluate
 from relocbench.instances.instance import Instance
 from relocbench.instances.kernels.id_hash import IdArray
-from relocbench.instances.kernels.ragged import FloatArray, IntArray, Ragged
+from relocbench.instances.kernels.ragged import FloatArray, IntArray
 from relocbench.spark.assign import RelocOptions
 from relocbench.spark.checkpoints import INPUTS_KEY, read_record
 from relocbench.spark.locations import Location, arrow_file
+from relocbench.spark.membership_roles import lists_by_role, role_columns, roles_of
 from relocbench.spark.pipeline import CHOSEN_KEY, FACTORS, FACTORS_KEY, RESULTS
 from relocbench.spark.placement import read_field
 
@@ -72,14 +73,16 @@ def read_local(folder: Location) -> tuple[Instance, IdArray]:
         The id of each client.
     """
     field, inputs = read_field(folder / "field"), read_record(folder / "field")[INPUTS_KEY]
-    clients = _read(folder / "field" / "clients", ["client", "x", "y", "topic", "position"]).sort_by("client")
+    columns = ["client", "x", "y", "topic", "position", "size", *role_columns(field.roles)]
+    clients = _read(folder / "field" / "clients", columns).sort_by("client")
     ids = clients["client"].to_numpy()
     degree = clients["topic"].combine_chunks().value_lengths().to_numpy(zero_copy_only=False)
     member = np.repeat(np.arange(len(ids), dtype=np.int32), degree)
     topic, position = _flat(clients, "topic"), _flat(clients, "position")
     order = np.lexsort((position, topic))
-    _, size = np.unique(topic, return_counts=True)
-    topic_members = Ragged(np.append(0, np.cumsum(size)), member[order])
+    _, index, size = np.unique(topic[order], return_inverse=True, return_counts=True)
+    role = roles_of(clients, _flat(clients, "size")).role
+    publishers, subscribers = lists_by_role(index, member[order], role[order], len(size))
     instance = Instance(
         name=folder.resolve().name if isinstance(folder, Path) else folder.name,
         cloud_delay=field.cloud_delay,
@@ -91,8 +94,8 @@ def read_local(folder: Location) -> tuple[Instance, IdArray]:
         client_x=clients["x"].to_numpy(),
         client_y=clients["y"].to_numpy(),
         spool=field.spool_per_member * size.astype(np.float64),
-        publishers=topic_members,
-        subscribers=topic_members,
+        publishers=publishers,
+        subscribers=subscribers,
         parameters=inputs,
     )
     return instance, ids

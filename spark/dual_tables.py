@@ -11,10 +11,14 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from relocbench.formulations.certificates.block_bound import DualBlock
+from relocbench.formulations.certificates.block_bound import DualBlock, client_weights
 from relocbench.instances.errors import InputError
+from relocbench.instances.files.edge_list import BOTH
+from relocbench.instances.instance import PUBLISHES, SUBSCRIBES
 from relocbench.instances.kernels.ragged import FloatArray, IntArray, offsets
+from relocbench.instances.role_weights import receiver_counts
 from relocbench.spark.blocks import BLOCK_SCHEMA, pack, unpack
+from relocbench.spark.membership_roles import with_role, without_role
 from relocbench.spark.placement import Field
 
 if TYPE_CHECKING:
@@ -24,8 +28,26 @@ Int64Array = npt.NDArray[np.int64]
 CLIENT_COLUMNS = ["client", "x", "y", "home", "topics", "sizes"]
 DUAL_COLUMNS = ["topic", "member", "member_home", "labels", "messages"]
 DUAL_SCHEMA = "topic bigint, member array<bigint>, member_home array<int>, labels array<int>, messages array<bigint>"
+# Columns of a field with roles: in a row of a topic those of its members, in a row of a client those in its topics.
+_ROLE_COLUMN, _ROLES_COLUMN = "role", "roles"
 # A row is either a client of the block or a topic that it needs.
 _CLIENT_FIELDS = "client bigint, x double, y double, home int, topics array<bigint>, sizes array<int>"
+
+
+def dual_schema(field: Field) -> str:
+    """Return the schema of the dual.
+
+    Parameters
+    ----------
+    field
+        The field.
+
+    Returns
+    -------
+    str
+        ``DUAL_SCHEMA``, with roles also a column for the role of each member.
+    """
+    return f"{DUAL_SCHEMA}, {_ROLE_COLUMN} array<tinyint>" if field.roles else DUAL_SCHEMA
 
 
 def first_dual(clients: "DataFrame", labels: "DataFrame", field: Field, count: int) -> "DataFrame":
@@ -45,17 +67,21 @@ def first_dual(clients: "DataFrame", labels: "DataFrame", field: Field, count: i
     Returns
     -------
     pyspark.sql.DataFrame
-        Rows of ``DUAL_SCHEMA``.
+        Rows of :func:`dual_schema`.
     """
-    joined = clients.select("client", "topic").join(labels, "client").select("client", "home", "labels", "topic")
+    role = [_ROLE_COLUMN] if field.roles else []
+    joined = clients.select("client", "topic", *role).join(labels, "client")
     return (
-        joined.mapInArrow(_labels_by_topic(field.n_blocks, count), BLOCK_SCHEMA)
+        joined.select("client", "home", "labels", "topic", *role)
+        .mapInArrow(_labels_by_topic(field.n_blocks, count), BLOCK_SCHEMA)
         .groupBy("block")
-        .applyInArrow(_silent_topics(count), DUAL_SCHEMA)
+        .applyInArrow(_silent_topics(count, field.roles), dual_schema(field))
     )
 
 
-def block_rows(clients: "DataFrame", homes: "DataFrame", dual: "DataFrame", region: IntArray) -> "DataFrame":
+def block_rows(
+    clients: "DataFrame", homes: "DataFrame", dual: "DataFrame", field: Field, region: IntArray
+) -> "DataFrame":
     """Group clients by the region of their home, together with the topics that they need.
 
     Parameters
@@ -65,7 +91,9 @@ def block_rows(clients: "DataFrame", homes: "DataFrame", dual: "DataFrame", regi
     homes
         Columns ``client`` and ``home``.
     dual
-        Rows of ``DUAL_SCHEMA``.
+        Rows of :func:`dual_schema`.
+    field
+        The field.
     region
         The region of each server.
 
@@ -75,9 +103,13 @@ def block_rows(clients: "DataFrame", homes: "DataFrame", dual: "DataFrame", regi
         Rows of clients and rows of topics, each with a column ``region``.
     """
     placed = clients.join(homes.select("client", "home"), "client")
-    placed = placed.selectExpr("client", "x", "y", "home", "topic AS topics", "size AS sizes")
-    own = placed.mapInArrow(_add_region(region), f"region int, {_CLIENT_FIELDS}")
-    topics = dual.select(*DUAL_COLUMNS).mapInArrow(_copy_to_regions(region), f"region int, {DUAL_SCHEMA}")
+    role = [_ROLE_COLUMN] if field.roles else []
+    placed = placed.selectExpr(
+        "client", "x", "y", "home", "topic AS topics", "size AS sizes", *(f"{name} AS {_ROLES_COLUMN}" for name in role)
+    )
+    client_fields = f"{_CLIENT_FIELDS}, {_ROLES_COLUMN} array<tinyint>" if role else _CLIENT_FIELDS
+    own = placed.mapInArrow(_add_region(region), f"region int, {client_fields}")
+    topics = dual.select(*DUAL_COLUMNS, *role).mapInArrow(_copy_to_regions(region), f"region int, {dual_schema(field)}")
     return own.unionByName(topics, allowMissingColumns=True)
 
 
@@ -112,10 +144,12 @@ def read_block(
     Raises
     ------
     InputError
-        If topics differ from those of the own clients, or a client has different labels in different topics.
+        If topics or roles differ from those of the own clients, or a client has different labels in different topics.
     """
-    own = table.filter(table["client"].is_valid()).select(CLIENT_COLUMNS).sort_by("client").combine_chunks()
-    rows = table.filter(table["topic"].is_valid()).select(DUAL_COLUMNS).sort_by("topic").combine_chunks()
+    client_columns = [*CLIENT_COLUMNS, *([_ROLES_COLUMN] if field.roles else [])]
+    dual_columns = [*DUAL_COLUMNS, *([_ROLE_COLUMN] if field.roles else [])]
+    own = table.filter(table["client"].is_valid()).select(client_columns).sort_by("client").combine_chunks()
+    rows = table.filter(table["topic"].is_valid()).select(dual_columns).sort_by("topic").combine_chunks()
     if add:
         rows = _added(rows)
     servers = len(field.server_x)
@@ -128,6 +162,10 @@ def read_block(
     _require(np.array_equal(_sizes(rows, "labels"), size * count), "has topics with a wrong number of labels")
     _require(np.array_equal(_sizes(rows, "messages"), pairs * count), "has topics with a wrong number of messages")
     entry_topic = np.repeat(np.arange(len(topic)), size)
+    role = np.full(len(member), BOTH)
+    if field.roles:
+        _require(np.array_equal(_sizes(rows, _ROLE_COLUMN), size), "has topics with a wrong number of roles")
+        role = _flat(rows, _ROLE_COLUMN)
     rising = (np.diff(member) > 0) | (np.diff(entry_topic) > 0)
     _require(bool(rising.all()), "has topics whose members do not ascend")
     labels = _flat(rows, "labels").reshape(-1, count)
@@ -144,24 +182,39 @@ def read_block(
     _require(np.array_equal(node_labels[node], labels), "has different labels for one client")
     sizes = _flat(own, "sizes")
     owner = np.repeat(np.arange(len(ids)), _sizes(own, "topics"))
-    wanted = np.stack([owner, _flat(own, "topics"), sizes])
+    own_role = _flat(own, _ROLES_COLUMN) if field.roles else np.full(len(owner), BOTH)
+    wanted = np.stack([owner, _flat(own, "topics"), sizes, own_role])
     mine = node < len(ids)
-    found = np.stack([node[mine], topic[entry_topic[mine]], size[entry_topic[mine]]])
+    found = np.stack([node[mine], topic[entry_topic[mine]], size[entry_topic[mine]], role[mine]])
     same = wanted.shape == found.shape and np.array_equal(_sorted(wanted), _sorted(found))
-    _require(same, "has other topics than the clients")
+    # Every member is an own client of one block, so all roles are compared.
+    _require(same, "has other topics or roles than the clients")
 
     first, second = _pairs(size)
     pair_topic = np.repeat(np.arange(len(topic)), pairs)
+    publishers, subscribers = (
+        np.bincount(entry_topic[(role & part) > 0], minlength=len(topic)) for part in (PUBLISHES, SUBSCRIBES)
+    )
+    receivers = receiver_counts(role, subscribers[entry_topic])
+    subscribes = (role & SUBSCRIBES) > 0
     x, y = _numbers(own, "x"), _numbers(own, "y")
     block = DualBlock(
         own=len(ids),
         distance=_delays(x[:, None] - field.server_x[None, :], y[:, None] - field.server_y[None, :], field),
-        publications=np.bincount(owner[sizes > 1], minlength=len(ids)).astype(np.int64),
+        weight=client_weights(
+            node[mine],
+            role[mine],
+            size[entry_topic[mine]],
+            publishers[entry_topic[mine]],
+            subscribers[entry_topic[mine]],
+            len(ids),
+        ),
         server_delay=server_delays(field),
         labels=node_labels,
         first=node[first],
         second=node[second],
-        receivers=size[pair_topic] - 1,
+        forward=np.where(subscribes[second], receivers[first], 0),
+        backward=np.where(subscribes[first], receivers[second], 0),
         topic=pair_topic,
         messages=_flat(rows, "messages").reshape(-1, count),
     )
@@ -265,28 +318,32 @@ def _labels_by_topic(n_blocks: int, count: int) -> Callable[[Iterator[pa.RecordB
                 batch.column(name).to_numpy(zero_copy_only=False)[owner].astype(np.int64) for name in ("client", "home")
             ]
             columns += [labels[owner, k].astype(np.int64) for k in range(count)]
+            if _ROLE_COLUMN in batch.schema.names:
+                role = batch.column(_ROLE_COLUMN).flatten().to_numpy(zero_copy_only=False).astype(np.int64)
+                columns[1] = with_role(columns[1], role)
             yield pack(n_blocks, batch.column("topic").flatten().to_numpy(zero_copy_only=False), *columns)
 
     return regroup
 
 
-def _silent_topics(count: int) -> Callable[[pa.Table], pa.Table]:
+def _silent_topics(count: int, roles: bool) -> Callable[[pa.Table], pa.Table]:
     """Return a function for ``applyInArrow`` that makes the topics of a block, with messages of 0."""
 
     def make(table: pa.Table) -> pa.Table:
         entries = unpack(table["payload"], 3 + count)
         entries = entries[:, np.lexsort((entries[1], entries[0]))]
-        topic, first, size = np.unique(entries[0], return_index=True, return_counts=True)
-        del first
+        topic, size = np.unique(entries[0], return_counts=True)
+        home, role = without_role(entries[2]) if roles else (entries[2], None)
         pairs = size * (size - 1) // 2
         labels = np.ascontiguousarray(entries[3:].T).ravel()
         return pa.table(
             {
                 "topic": topic,
                 "member": lists(size, entries[1]),
-                "member_home": lists(size, entries[2].astype(np.int32)),
+                "member_home": lists(size, home.astype(np.int32)),
                 "labels": lists(size * count, labels.astype(np.int32)),
                 "messages": lists(pairs * count, np.zeros(int(pairs.sum()) * count, np.int64)),
+                **({} if role is None else {_ROLE_COLUMN: lists(size, role.astype(np.int8))}),
             }
         )
 
@@ -317,9 +374,7 @@ def _add_region(region: IntArray) -> Callable[[Iterator[pa.RecordBatch]], Iterat
     def add(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
             number = region[batch.column("home").to_numpy(zero_copy_only=False)].astype(np.int32)
-            yield pa.record_batch(
-                [pa.array(number), *(batch.column(name) for name in CLIENT_COLUMNS)], names=["region", *CLIENT_COLUMNS]
-            )
+            yield pa.record_batch([pa.array(number), *batch.columns], names=["region", *batch.schema.names])
 
     return add
 

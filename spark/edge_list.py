@@ -168,13 +168,15 @@ def _is_hidden(path: str) -> bool:
     return path.rpartition("/")[2][:1] in (".", "_")
 
 
-def read_piece(path: str, begin: int, end: int) -> Iterator[EdgeText]:
+def read_piece(path: str, begin: int, end: int, roles: bool = False) -> Iterator[EdgeText]:
     """Read the lines that begin within a piece of a file.
 
     Parameters
     ----------
     path, begin, end
         The piece, as :meth:`EdgeList.pieces` gives it.
+    roles
+        Whether lines may have a role in a third column.
 
     Yields
     ------
@@ -190,19 +192,21 @@ def read_piece(path: str, begin: int, end: int) -> Iterator[EdgeText]:
         texts = _decompress(path) if _is_compressed(path) else _lines_between(path, begin, end)
         beginning = _only_comments_before(path, begin)
         for text in texts:
-            yield parse_edges(text, beginning=beginning)
+            yield parse_edges(text, beginning=beginning, roles=roles)
             beginning = beginning and only_comments(text)
     except (OSError, EOFError, zlib.error) as error:
         raise InputError(path, f"cannot be read ({reason(error)})") from error
 
 
-def read_pieces(batches: Iterator[pa.RecordBatch]) -> Iterator[EdgeText]:
+def read_pieces(batches: Iterator[pa.RecordBatch], roles: bool = False) -> Iterator[EdgeText]:
     """Read all pieces of a partition.
 
     Parameters
     ----------
     batches
         Rows of the data frame that :meth:`EdgeList.frame` creates.
+    roles
+        As for :func:`read_piece`.
 
     Yields
     ------
@@ -213,14 +217,14 @@ def read_pieces(batches: Iterator[pa.RecordBatch]) -> Iterator[EdgeText]:
     for batch in batches:
         if "line" not in batch.schema.names:
             for row in batch.to_pylist():
-                yield from read_piece(row["path"], row["begin"], row["end"])
+                yield from read_piece(row["path"], row["begin"], row["end"], roles)
             continue
         paths, begins, lines = (batch.column(name).to_pylist() for name in ("path", "begin", "line"))
         for number, rows in itertools.groupby(range(len(lines)), key=lambda row: (paths[row], begins[row])):
             if number != part:
                 part, beginning = number, number[1] == 0
             text = b"".join(lines[row] + b"\n" for row in rows)
-            yield parse_edges(text, beginning=beginning)
+            yield parse_edges(text, beginning=beginning, roles=roles)
             beginning = beginning and only_comments(text)
 
 

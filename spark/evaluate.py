@@ -8,10 +8,11 @@ import pyarrow as pa
 
 from relocbench.instances.errors import InputError
 from relocbench.instances.evaluation import Evaluation, costs, topic_loads
-from relocbench.instances.instance import PUBLISHES, SUBSCRIBES
 from relocbench.instances.kernels.ragged import FloatArray, IntArray
+from relocbench.instances.role_weights import publications_and_weights
 from relocbench.spark.blocks import BLOCK_SCHEMA, pack, unpack
 from relocbench.spark.locations import Location
+from relocbench.spark.membership_roles import role_columns, roles_of, with_role, without_role
 from relocbench.spark.placement import Field
 
 if TYPE_CHECKING:
@@ -49,7 +50,7 @@ def evaluate_homes(clients: "DataFrame", homes: "DataFrame", field: Field, sourc
     kinds = dict(homes.dtypes)
     if kinds.get("client") not in ("bigint", "int") or kinds.get("home") not in ("bigint", "int"):
         raise InputError(str(source), f"expected whole numbers in columns client and home, got {sorted(kinds)}")
-    joined = clients.select("client", "x", "y", "topic", "size").join(
+    joined = clients.select("client", "x", "y", "topic", "size", *role_columns(field.roles)).join(
         homes.selectExpr("CAST(client AS bigint) client", "CAST(home AS int) home"), "client", "full"
     )
     memberships = joined.mapInArrow(_sum_clients(field, str(source)), BLOCK_SCHEMA)
@@ -97,18 +98,19 @@ def _sum_clients(field: Field, source: str) -> Callable[[Iterator[pa.RecordBatch
             degree = topics.value_lengths().to_numpy(zero_copy_only=False)
             size = batch.column("size").flatten().to_numpy(zero_copy_only=False).astype(np.int64)
             owner = np.repeat(np.arange(len(home)), degree)
-            # A topic with one member has no receiver, so that nothing is published there.
-            published = np.bincount(owner[size > 1], minlength=len(home))
+            roles = roles_of(batch, size)
+            published, weight = publications_and_weights(
+                owner, roles.role, size, roles.publishers, roles.subscribers, len(home)
+            )
             x, y = (batch.column(c).to_numpy(zero_copy_only=False) for c in ("x", "y"))
             delay = _delays(x, y, home, field)
-            # w_m = 2·deg(m), because every member publishes and subscribes.
-            distance += float(2.0 * published @ delay)
+            distance += float(weight @ delay)
             assigned += len(home)
             publications += int(published.sum())
             yield pack(
                 field.n_blocks,
                 topics.flatten().to_numpy(zero_copy_only=False),
-                home[owner].astype(np.int64),
+                with_role(home[owner], roles.role),
                 size,
             )
         yield from _sums_table(CLIENT_SUMS, np.array([distance, assigned, publications], np.float64)).to_batches()
@@ -132,12 +134,13 @@ def _sum_topics(field: Field) -> Callable[[pa.Table], pa.Table]:
             parts = [np.frombuffer(cell.as_buffer()) for cell in table["payload"]]
             return _sums_table(block, np.sum(parts, axis=0))
         entries = unpack(table["payload"], 3)
-        topic, home, size = entries[:, np.lexsort((entries[1], entries[0]))]
+        topic, code, size = entries[:, np.lexsort((entries[1], entries[0]))]
+        home, role = without_role(code)
         _, start = np.unique(topic, return_index=True)
         loads = topic_loads(
             np.append(start, len(topic)).astype(np.int64),
             np.arange(len(topic), dtype=np.int32),
-            np.full(len(topic), PUBLISHES | SUBSCRIBES, np.int8),
+            role.astype(np.int8),
             field.spool_per_member * size[start].astype(np.float64),
             delay,
             home.astype(np.int32),

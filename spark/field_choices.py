@@ -39,7 +39,7 @@ class FieldChoices:
     ----------
     rule
         What the paper's capacities are in proportion to: the number of ``topics`` per server, or the ``demand`` per
-        server, that is, ``Σ|C|`` for storage and ``Σ|C|²`` for compute.
+        server, that is, ``Σ|C|`` for storage and ``Σ|P|·|C|`` for compute.
     capacity_file
         A CSV file with the columns ``storage`` and ``compute`` and one row for each server, instead of the paper's.
     load
@@ -154,7 +154,7 @@ class FieldChoices:
         return whole.applyInArrow(lambda table: move(table.drop_columns("everybody").sort_by("client"), True), schema)
 
     def capacities(
-        self, clients: "DataFrame", field: Field, squared_sizes: Callable[[], float], proportional: bool
+        self, clients: "DataFrame", field: Field, demand: Callable[[], tuple[float, float]], proportional: bool
     ) -> tuple[FloatArray, FloatArray]:
         """Return the capacities of the servers.
 
@@ -164,8 +164,8 @@ class FieldChoices:
             The dataset of clients.
         field
             The field with the capacities of the parameters.
-        squared_sizes
-            Returns ``Σ|C|²``.
+        demand
+            Returns ``Σ|C|`` over the topics with a publisher, and ``Σ|P|·|C|``.
         proportional
             Whether the capacities of the parameters are multiplied according to ``rule``.
 
@@ -184,8 +184,9 @@ class FieldChoices:
         if self.capacity_file is not None:
             storage, compute = read_capacities(self.capacity_file, servers)
         elif proportional and self.rule == "demand":
-            storage = storage * (field.memberships / PAPER_MEMBERSHIPS * PAPER.servers / servers)
-            compute = compute * (squared_sizes() / PAPER_SQUARED_SIZES * PAPER.servers / servers)
+            stored, processed = demand()
+            storage = storage * (stored / PAPER_MEMBERSHIPS * PAPER.servers / servers)
+            compute = compute * (processed / PAPER_SQUARED_SIZES * PAPER.servers / servers)
             storage, compute = rounded_capacities(storage), rounded_capacities(compute)
         elif proportional:
             share = field.topics / PAPER.topics * PAPER.servers / servers

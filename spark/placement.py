@@ -16,12 +16,14 @@ from relocbench.instances.generators.paper_generator import (
     PaperParameters,
     to_millimetres,
 )
+from relocbench.instances.instance import PUBLISHES, SUBSCRIBES
 from relocbench.instances.kernels.id_hash import IdArray, hash_ids
 from relocbench.instances.kernels.ragged import FloatArray
 from relocbench.instances.kernels.random_streams import stream
 from relocbench.spark.blocks import BLOCK_SCHEMA, pack, unpack
 from relocbench.spark.checkpoints import INPUTS_KEY, read_dataset, read_record, run_once, write_dataset
 from relocbench.spark.locations import Location, relative_to, remove
+from relocbench.spark.membership_roles import ROLE_COLUMNS, ROLE_SCHEMA
 from relocbench.spark.stages import STAGES_KEY, Stages
 
 if TYPE_CHECKING:
@@ -51,6 +53,9 @@ class Field:
         ``dC``, ``γ`` and ``p``.
     clients, topics, memberships
         The numbers of clients, topics and memberships.
+    roles
+        Whether the dataset of clients has the columns of :mod:`spark.membership_roles`. Otherwise every member
+        publishes and subscribes.
     """
 
     server_x: FloatArray
@@ -63,6 +68,7 @@ class Field:
     clients: int
     topics: int
     memberships: int
+    roles: bool = False
 
     @property
     def n_blocks(self) -> int:
@@ -131,7 +137,7 @@ class Choices(Protocol):
         """
 
     def capacities(
-        self, clients: "DataFrame", field: Field, squared_sizes: Callable[[], float], proportional: bool
+        self, clients: "DataFrame", field: Field, demand: Callable[[], tuple[float, float]], proportional: bool
     ) -> tuple[FloatArray, FloatArray]:
         """Return the capacities of the servers.
 
@@ -141,8 +147,8 @@ class Choices(Protocol):
             The dataset of clients.
         field
             The field with the capacities of the parameters.
-        squared_sizes
-            Returns ``Σ|C|²``.
+        demand
+            Returns ``Σ|C|`` over the topics with a publisher, and ``Σ|P|·|C|``.
         proportional
             As for :func:`place_field`.
 
@@ -286,10 +292,11 @@ def read_field(folder: Location) -> Field:
     Field
         The instance without clients and topics.
     """
-    names = {name: name.removesuffix("_capacity") for name in Field.__dataclass_fields__}
+    names = {name: name.removesuffix("_capacity") for name in Field.__dataclass_fields__ if name != "roles"}
     record = read_record(folder, "spark reloc", names.values())
     # The record stores the capacities under the keys `storage` and `compute`.
     values: dict[str, Any] = {name: record[entry] for name, entry in names.items()}
+    values["roles"] = record.get("roles", False)  # a record of a field without roles does not have it
     for name in ("server_x", "server_y", "storage_capacity", "compute_capacity"):
         values[name] = np.array(values[name], np.float64)
     return Field(**values)
@@ -306,11 +313,13 @@ def _write_field(
     arranged: dict[str, Any],
 ) -> dict[str, Any]:
     """Write the dataset of clients and return the entries of the record."""
+    roles = bool(arranged[INPUTS_KEY].get("roles", False))
     group = memberships_by_client(_block_count(arranged["memberships"]))
     all_topics = read_dataset(spark, topics_folder(topics))
     memberships = all_topics.mapInArrow(group, BLOCK_SCHEMA)
-    place = _place_clients(parameters.sigma, choices.area(parameters), seed)
-    clients = memberships.groupBy("block").applyInArrow(place, CLIENTS_SCHEMA)
+    place = _place_clients(parameters.sigma, choices.area(parameters), seed, roles)
+    schema = f"{CLIENTS_SCHEMA}, {ROLE_SCHEMA}" if roles else CLIENTS_SCHEMA
+    clients = memberships.groupBy("block").applyInArrow(place, schema)
     snaps = choices.people is not None
     placed = out / ("scattered" if snaps else "clients")
     write_dataset(clients, placed)
@@ -332,14 +341,20 @@ def _write_field(
         clients=n_clients,
         topics=arranged["topics"],
         memberships=arranged["memberships"],
+        roles=roles,
     )
 
-    def squared_sizes() -> float:
-        return float(all_topics.selectExpr("sum(size(members) * size(members))").collect()[0][0])
+    def demand() -> tuple[float, float]:
+        publishers = f"size(filter(roles, role -> (role & {PUBLISHES}) > 0))" if roles else "size(members)"
+        sizes = all_topics.selectExpr("size(members) AS size", f"{publishers} AS publishers").where("publishers > 0")
+        stored, processed = sizes.selectExpr("sum(size)", "sum(publishers * size)").collect()[0]
+        return float(stored or 0), float(processed or 0)
 
-    storage, compute = choices.capacities(clients, field, squared_sizes, proportional)
+    storage, compute = choices.capacities(clients, field, demand, proportional)
     entries = {name: getattr(field, name) for name in Field.__dataclass_fields__}
     del entries["storage_capacity"], entries["compute_capacity"]
+    if not roles:
+        del entries["roles"]  # as in the records of earlier versions
     entries |= {"server_x": field.server_x.tolist(), "server_y": field.server_y.tolist()}
     entries["topics_folder"] = relative_to(topics, out)
     return {**entries, "storage": storage.tolist(), "compute": compute.tolist()}
@@ -360,7 +375,8 @@ def memberships_by_client(n_blocks: int) -> Callable[[Iterator[pa.RecordBatch]],
     Returns
     -------
     callable
-        It maps topics to memberships: client, topic, position in the topic, size of the topic.
+        It maps topics to memberships: client, topic, position in the topic, size of the topic; with roles also the
+        role, and the numbers of publishers and subscribers of the topic.
     """
 
     def regroup(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -369,18 +385,25 @@ def memberships_by_client(n_blocks: int) -> Callable[[Iterator[pa.RecordBatch]],
             client = members.flatten().to_numpy(zero_copy_only=False)
             size = members.value_lengths().to_numpy(zero_copy_only=False).astype(np.int64)
             position = np.arange(len(client)) - np.repeat(np.cumsum(size) - size, size)
-            yield pack(n_blocks, client, np.repeat(topic, size), position, np.repeat(size, size))
+            columns = [np.repeat(topic, size), position, np.repeat(size, size)]
+            if "roles" in batch.schema.names:
+                role = batch.column("roles").flatten().to_numpy(zero_copy_only=False).astype(np.int64)
+                owner = np.repeat(np.arange(len(size)), size)
+                counts = (
+                    np.bincount(owner[(role & part) > 0], minlength=len(size)) for part in (PUBLISHES, SUBSCRIBES)
+                )
+                columns += [role, *(count[owner] for count in counts)]
+            yield pack(n_blocks, client, *columns)
 
     return regroup
 
 
-def _place_clients(sigma: float, area: Area, seed: int) -> Callable[[pa.Table], pa.Table]:
+def _place_clients(sigma: float, area: Area, seed: int, roles: bool) -> Callable[[pa.Table], pa.Table]:
     """Return a function for ``applyInArrow`` that places the clients of a block."""
 
     def place(table: pa.Table) -> pa.Table:
-        client, topic, position, size = unpack(table["payload"], 4)
-        order = np.lexsort((topic, client))
-        client, topic, position, size = client[order], topic[order], position[order], size[order]
+        entries = unpack(table["payload"], 7 if roles else 4)
+        client, topic, position, size, *of_roles = entries[:, np.lexsort((entries[1], entries[0]))]
         ids, first = np.unique(client, return_index=True)
         xy = positions(ids, topic[first], sigma, area, seed)
         start = pa.array(np.append(first, len(client)).astype(np.int32))
@@ -392,6 +415,10 @@ def _place_clients(sigma: float, area: Area, seed: int) -> Callable[[pa.Table], 
                 "topic": pa.ListArray.from_arrays(start, pa.array(topic)),
                 "position": pa.ListArray.from_arrays(start, pa.array(position.astype(np.int32))),
                 "size": pa.ListArray.from_arrays(start, pa.array(size.astype(np.int32))),
+                **{
+                    name: pa.ListArray.from_arrays(start, pa.array(column.astype(kind)))
+                    for name, column, kind in zip(ROLE_COLUMNS, of_roles, (np.int8, np.int32, np.int32), strict=False)
+                },
             }
         )
 

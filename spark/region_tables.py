@@ -7,10 +7,18 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from relocbench.instances.instance import Instance
-from relocbench.instances.kernels.ragged import FloatArray, IntArray, Ragged, offsets
+from relocbench.instances.instance import PUBLISHES, SUBSCRIBES, Instance
+from relocbench.instances.kernels.ragged import FloatArray, IntArray
 from relocbench.instances.region_state import Surroundings
 from relocbench.spark.blocks import BLOCK_SCHEMA, pack, unpack
+from relocbench.spark.membership_roles import (
+    ROLE_SCHEMA,
+    lists_by_role,
+    role_columns,
+    roles_of,
+    with_role,
+    without_role,
+)
 from relocbench.spark.placement import Field
 
 if TYPE_CHECKING:
@@ -40,12 +48,15 @@ def region_rows(clients: "DataFrame", homes: "DataFrame", field: Field, region: 
     Returns
     -------
     pyspark.sql.DataFrame
-        Rows of ``REGION_SCHEMA``.
+        Rows of ``REGION_SCHEMA``, with roles also with those of ``ROLE_SCHEMA``.
     """
-    placed = clients.join(homes.select("client", "home"), "client").select(*CLIENT_COLUMNS)
-    by_topic = placed.select("home", "topic").mapInArrow(_homes_by_topic(field.n_blocks), BLOCK_SCHEMA)
+    columns = [*CLIENT_COLUMNS, *role_columns(field.roles)]
+    placed = clients.join(homes.select("client", "home"), "client").select(*columns)
+    with_homes = placed.select("home", "topic", "size", *role_columns(field.roles))
+    by_topic = with_homes.mapInArrow(_homes_by_topic(field.n_blocks), BLOCK_SCHEMA)
     slots = by_topic.groupBy("block").applyInArrow(_outside_slots(region), "region int, slots binary")
-    rows = placed.mapInArrow(_add_region(region), REGION_SCHEMA)
+    schema = f"{REGION_SCHEMA}, {ROLE_SCHEMA}" if field.roles else REGION_SCHEMA
+    rows = placed.mapInArrow(_add_region(region, columns), schema)
     return rows.unionByName(slots, allowMissingColumns=True)
 
 
@@ -78,11 +89,10 @@ def read_region(table: pa.Table, field: Field, region: IntArray, loads: FloatArr
     degree = table["topic"].combine_chunks().value_lengths().to_numpy(zero_copy_only=False)
     topic_ids, first, index = np.unique(topic, return_index=True, return_inverse=True)
     topic_size = size[first].astype(np.int64)
+    roles = roles_of(table, size.astype(np.int64))
     order = np.argsort(index, kind="stable")
-    members = Ragged(
-        offsets(np.bincount(index, minlength=len(topic_ids))),
-        np.repeat(np.arange(len(ids), dtype=np.int32), degree)[order],
-    )
+    owner = np.repeat(np.arange(len(ids), dtype=np.int32), degree)
+    publishers, subscribers = lists_by_role(index[order], owner[order], roles.role[order], len(topic_ids))
     instance = Instance(
         name=f"region {number}",
         cloud_delay=field.cloud_delay,
@@ -94,31 +104,42 @@ def read_region(table: pa.Table, field: Field, region: IntArray, loads: FloatArr
         client_x=x,
         client_y=y,
         spool=field.spool_per_member * topic_size.astype(np.float64),
-        publishers=members,
-        subscribers=members,
+        publishers=publishers,
+        subscribers=subscribers,
     )
-    slot_topic, server, count = unpack(payload, 3)
-    order = np.lexsort((server, slot_topic))
+    slot_topic, code, count = unpack(payload, 3)
+    server, role = without_role(code)
+    # A slot has an entry for each role.
+    slot, entry = np.unique(np.searchsorted(topic_ids, slot_topic) * len(region) + server, return_inverse=True)
+
+    def members(kept: npt.NDArray[np.bool_]) -> IntArray:
+        return np.bincount(entry[kept], count[kept], len(slot)).astype(np.int32)
+
     around = Surroundings(
         own=np.flatnonzero(region == number).astype(np.int32),
-        topic_size=topic_size.astype(np.int32),
-        topic=np.searchsorted(topic_ids, slot_topic[order]).astype(np.int32),
-        server=server[order].astype(np.int32),
-        count=count[order].astype(np.int32),
+        topic_size=topic_size,
+        topic_publishers=roles.publishers[first],
+        topic_subscribers=roles.subscribers[first],
+        topic=(slot // len(region)).astype(np.int32),
+        server=(slot % len(region)).astype(np.int32),
+        only=members(role == PUBLISHES),
+        both=members(role == (PUBLISHES | SUBSCRIBES)),
+        subscribers=members((role & SUBSCRIBES) > 0),
         loads=loads,
     )
     return ids, instance, home.astype(np.int32), around
 
 
 def _homes_by_topic(n_blocks: int) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
-    """Return a function for ``mapInArrow`` that packs the homes of members by topic."""
+    """Return a function for ``mapInArrow`` that packs the homes and roles of members by topic."""
 
     def regroup(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
-            home, topics = batch.column(0).to_numpy(zero_copy_only=False), batch.column(1)
+            home, topics = batch.column("home").to_numpy(zero_copy_only=False), batch.column("topic")
             degree = topics.value_lengths().to_numpy(zero_copy_only=False)
             flat = topics.flatten().to_numpy(zero_copy_only=False)
-            yield pack(n_blocks, flat, np.repeat(home, degree).astype(np.int64))
+            size = batch.column("size").flatten().to_numpy(zero_copy_only=False).astype(np.int64)
+            yield pack(n_blocks, flat, with_role(np.repeat(home, degree), roles_of(batch, size).role))
 
     return regroup
 
@@ -128,9 +149,12 @@ def _outside_slots(region: IntArray) -> Callable[[pa.Table], pa.Table]:
     servers = len(region)
 
     def list_slots(table: pa.Table) -> pa.Table:
-        topic, home = unpack(table["payload"])
+        topic, code = unpack(table["payload"])
         ids, index = np.unique(topic, return_inverse=True)
-        slot, count = np.unique(index * servers + home, return_counts=True)
+        home, role = without_role(code)
+        # A slot has an entry for each role.
+        slot, count = np.unique(with_role(index * servers + home, role), return_counts=True)
+        slot, slot_role = without_role(slot)
         slot_topic, slot_server = slot // servers, slot % servers
         slot_region = region[slot_server].astype(np.int64)
         n_regions = int(region.max()) + 1
@@ -148,7 +172,9 @@ def _outside_slots(region: IntArray) -> Callable[[pa.Table], pa.Table]:
         to, place = to[order], place[order]
         numbers, begin = np.unique(to, return_index=True)
         payload = [
-            np.concatenate([ids[slot_topic[part]], slot_server[part], count[part]]).astype(np.int64).tobytes()
+            np.concatenate([ids[slot_topic[part]], with_role(slot_server, slot_role)[part], count[part]])
+            .astype(np.int64)
+            .tobytes()
             for part in np.split(place, begin[1:])
         ]
         return pa.table(
@@ -161,14 +187,17 @@ def _outside_slots(region: IntArray) -> Callable[[pa.Table], pa.Table]:
     return list_slots
 
 
-def _add_region(region: IntArray) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+def _add_region(region: IntArray, names: list[str]) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
     """Return a function for ``mapInArrow`` that adds the region of each client."""
 
     def add(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
             number = region[batch.column("home").to_numpy(zero_copy_only=False)].astype(np.int32)
             none = pa.nulls(batch.num_rows, pa.binary())
-            columns = [pa.array(number), *(batch.column(name) for name in CLIENT_COLUMNS), none]
-            yield pa.record_batch(columns, names=["region", *CLIENT_COLUMNS, "slots"])
+            row = {name: batch.column(name) for name in names}
+            # The columns of the schema in its order: slots stand before roles.
+            client = [row.pop(name) for name in CLIENT_COLUMNS]
+            columns = [pa.array(number), *client, none, *row.values()]
+            yield pa.record_batch(columns, names=["region", *CLIENT_COLUMNS, "slots", *row])
 
     return add

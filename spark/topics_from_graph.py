@@ -1,78 +1,36 @@
 """Topics from a follower graph: one topic for each follower, whose members are the follower and its followees.
 
+With roles, the third column of the edge list is the role of the followee in the topic of the follower. The role of the
+follower itself is that of a line from it to itself, or else both.
+
 The rules are those of :mod:`instances.generators.topics_from_graph`, except where those depend on the order of drawing.
 docs/scale.md describes the difference.
 """
 
-from collections.abc import Callable, Iterator
-from dataclasses import asdict, dataclass
+from collections.abc import Iterator
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from relocbench.instances.errors import InputError
-from relocbench.instances.files.edge_list import edge_of
-from relocbench.instances.files.follower_graph import FollowerGraph
-from relocbench.instances.kernels.id_hash import IdArray, hash_ids
-from relocbench.spark.blocks import BLOCK_SCHEMA, pack, unpack
+from relocbench.instances.files.edge_list import BOTH, edge_of
+from relocbench.instances.instance import PUBLISHES, SUBSCRIBES
+from relocbench.spark.blocks import BLOCK_SCHEMA, pack
 from relocbench.spark.checkpoints import read_dataset, run_once, write_dataset
-from relocbench.spark.dropped import (
-    LEFT_TOO_SMALL,
-    NOT_DRAWN,
-    OVER_LIMIT,
-    REPEATED,
-    TOO_LARGE,
-    TOO_SMALL,
-    Drop,
-    DropCounts,
-)
+from relocbench.spark.dropped import LEFT_TOO_SMALL, NOT_DRAWN, OVER_LIMIT, REPEATED, TOO_LARGE, TOO_SMALL, DropCounts
 from relocbench.spark.edge_list import EdgeList, find_edges, read_pieces
 from relocbench.spark.locations import Location, relative_to, remove
+from relocbench.spark.topic_filters import Filters, draw_topics, filtered_topics
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-TOPICS_SCHEMA = "topic bigint, members array<bigint>"
 # Bytes of text per block: about a million edges, which a task sorts in 100 MB.
 BLOCK_BYTES = 16 << 20
 MAX_BLOCKS = 4096
-# A function for :class:`DropCounts`.
-Counted = Callable[[pa.Table], tuple[pa.Table, list[Drop]]]
-# Salt of the hash that decides which topics are drawn. Independent draws need different salts.
-DRAW_SALT = 1
-
-
-@dataclass(frozen=True, kw_only=True)
-class Filters:
-    """Filters of topics, applied in this order. The defaults are those of the family ``paper``.
-
-    Attributes
-    ----------
-    min_size, max_size
-        The number of members that a topic must have.
-    max_topics_per_client
-        A client stays in this many topics, those with the lowest ids, and is removed from the others. A topic that has
-        fewer than ``min_size`` members afterwards is dropped. 0: no limit.
-    topics
-        The number of topics to draw from the remaining ones. 0: keep all.
-    seed
-        The seed of the draw.
-    undirected
-        Whether each line of the edge list means that both users follow each other.
-    """
-
-    min_size: int = 2
-    max_size: int = 21
-    max_topics_per_client: int = 4
-    topics: int = 0
-    seed: int = 0
-    undirected: bool = False
-
-    def __post_init__(self) -> None:
-        if not 1 <= self.min_size <= self.max_size:
-            raise InputError("--min-size", f"expected 1 to {self.max_size}, got {self.min_size}")
+ROLE_NAMES = {PUBLISHES: "publish", SUBSCRIBES: "subscribe", BOTH: "both"}
 
 
 def arrange(
@@ -108,8 +66,9 @@ def arrange(
     edges = find_edges(source)
     edges.require_text()
     options = {"max_bad": max_bad, **asdict(filters)}
-    if not filters.undirected:
-        del options["undirected"]  # records of earlier versions do not have it
+    for name in ("undirected", "roles"):
+        if not options[name]:
+            del options[name]  # records of earlier versions do not have it
     return run_once(
         out,
         {**edges.identity, **options},
@@ -118,13 +77,15 @@ def arrange(
     )
 
 
-def _third_column(example: str) -> str:
-    """Return what to do about a bad line that has further columns, such as a role or a weight."""
+def _expected(filters: Filters, example: str) -> tuple[str, str]:
+    """Return what lines are expected, and what to do about a bad line that has further columns."""
+    if filters.roles:
+        return "`follower<TAB>followee<TAB>role` with the role publish, subscribe or both", ""
     words = example.replace("\\t", " ").replace(",", " ").strip("'\"").split()
-    if len(words) < 3 or edge_of(" ".join(words[:2])) is None:
-        return ""
-    problem = "further columns, such as roles or weights, are not supported (every member publishes and subscribes)"
-    return f"; {problem}: remove them"
+    advice = ""
+    if len(words) > 2 and edge_of(" ".join(words[:2])) is not None:
+        advice = "; with --roles a third column is a role (publish, subscribe or both); remove all other columns"
+    return "`follower<TAB>followee`", advice
 
 
 def _write_topics(
@@ -136,7 +97,7 @@ def _write_topics(
 
     # An observation sums the counts while the edges are read, without a second pass over the files.
     totals = Observation()
-    pairs = read_edges(spark, edges, filters.undirected).observe(
+    pairs = read_edges(spark, edges, filters.undirected, filters.roles).observe(
         totals, sql.sum("lines").alias("lines"), sql.sum("bad").alias("bad"), sql.min("example").alias("example")
     )
     pairs = pairs.where("block is not null").select("block", "payload")
@@ -146,8 +107,9 @@ def _write_topics(
     lines, bad, example = totals.get["lines"] or 0, totals.get["bad"] or 0, totals.get["example"]
     if bad > max_bad * lines:
         remove(all_topics)
-        problem = f"expected lines `follower<TAB>followee`, {bad:,} of {lines:,} are not, such as {example}"
-        raise InputError(str(edges.source), problem + _third_column(example))
+        expected, advice = _expected(filters, example)
+        problem = f"expected lines {expected}, {bad:,} of {lines:,} are not, such as {example}{advice}"
+        raise InputError(str(edges.source), problem)
     before = _sizes(spark, all_topics)
     dropped = counts.totals()
     followers = dropped[REPEATED].pop("topics")
@@ -165,6 +127,7 @@ def _write_topics(
         problem = f"expected followers with {filters.min_size} to {filters.max_size} members, got none"
         raise InputError(str(edges.source), problem)
     dropped[NOT_DRAWN] = {"topics": before[0] - topics, "memberships": before[1] - members}
+    by_role = {"memberships_by_role": _count_roles(spark, out / "topics")} if filters.roles else {}
     return {
         "source": relative_to(edges.source, out),
         "lines": lines,
@@ -175,6 +138,7 @@ def _write_topics(
         "largest": largest,
         "followers": followers,
         "dropped": dropped,
+        **by_role,
     }
 
 
@@ -183,6 +147,13 @@ def _sizes(spark: "SparkSession", folder: Location) -> tuple[int, int, int]:
     columns = ("count(*)", "sum(size(members))", "max(size(members))")
     topics, members, largest = read_dataset(spark, folder).selectExpr(*columns).collect()[0]
     return topics, members or 0, largest or 0
+
+
+def _count_roles(spark: "SparkSession", folder: Location) -> dict[str, int]:
+    """Return the number of memberships with each role."""
+    columns = (f"sum(size(filter(roles, role -> role = {role}))) AS {name}" for role, name in ROLE_NAMES.items())
+    counts = read_dataset(spark, folder).selectExpr(*columns).collect()[0]
+    return {name: int(counts[name]) for name in ROLE_NAMES.values()}
 
 
 def block_count(edges: EdgeList) -> int:
@@ -201,7 +172,7 @@ def block_count(edges: EdgeList) -> int:
     return min(MAX_BLOCKS, max(8, -(-edges.text_bytes // BLOCK_BYTES)))
 
 
-def read_edges(spark: "SparkSession", edges: EdgeList, undirected: bool = False) -> "DataFrame":
+def read_edges(spark: "SparkSession", edges: EdgeList, undirected: bool = False, roles: bool = False) -> "DataFrame":
     """Read the edges and pack them into blocks by follower.
 
     Parameters
@@ -210,7 +181,7 @@ def read_edges(spark: "SparkSession", edges: EdgeList, undirected: bool = False)
         The session.
     edges
         The files.
-    undirected
+    undirected, roles
         As for :class:`Filters`.
 
     Returns
@@ -222,11 +193,14 @@ def read_edges(spark: "SparkSession", edges: EdgeList, undirected: bool = False)
     n_blocks = block_count(edges)
 
     def read(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        for text in read_pieces(batches):
+        for text in read_pieces(batches, roles):
             follower, followee = text.follower, text.followee
             if undirected:
                 follower, followee = np.concatenate([follower, followee]), np.concatenate([followee, follower])
-            packed = pack(n_blocks, follower, followee)
+            role = []
+            if roles:
+                role = [np.full(len(follower), BOTH) if text.role is None else text.role.astype(np.int64)]
+            packed = pack(n_blocks, follower, followee, *role)
             counts = pa.record_batch(
                 [
                     pa.array([None], pa.int32()),
@@ -244,161 +218,3 @@ def read_edges(spark: "SparkSession", edges: EdgeList, undirected: bool = False)
             )
 
     return edges.frame(spark).mapInArrow(read, f"{BLOCK_SCHEMA}, lines bigint, bad bigint, example string")
-
-
-def filtered_topics(
-    pairs: "DataFrame", filters: Filters, n_blocks: int, counts: DropCounts | None = None
-) -> "DataFrame":
-    """Convert edges into topics and apply all filters except the draw.
-
-    Parameters
-    ----------
-    pairs
-        Edges in blocks by follower.
-    filters
-        Which topics are kept.
-    n_blocks
-        The number of blocks.
-    counts
-        Gets the numbers of topics and memberships that each filter drops.
-
-    Returns
-    -------
-    pyspark.sql.DataFrame
-        Columns ``topic`` and ``members``.
-    """
-    counts = counts or DropCounts()
-    of_sizes = (REPEATED, TOO_SMALL, TOO_LARGE)
-    if not filters.max_topics_per_client:
-        return counts.group(pairs, TOPICS_SCHEMA, of_sizes, _topics_of_followers(filters))
-    by_client = counts.group(pairs, BLOCK_SCHEMA, of_sizes, _memberships_by_client(filters, n_blocks))
-    by_topic = counts.group(by_client, BLOCK_SCHEMA, (OVER_LIMIT,), _lowest_topics(filters, n_blocks))
-    return counts.group(by_topic, TOPICS_SCHEMA, (LEFT_TOO_SMALL,), _topics_of_memberships(filters))
-
-
-def draw_topics(topics: "DataFrame", filters: Filters) -> "DataFrame":
-    """Draw topics: those with the lowest 64-bit hashes of their ids, salted with the seed.
-
-    The largest hash that is taken is found by counting. First the topics are counted by the leading 16 bits of their
-    hashes. Then only the hashes with the leading bits of the last drawn topic are sorted.
-
-    Parameters
-    ----------
-    topics
-        Columns ``topic`` and ``members``.
-    filters
-        How many topics to draw, and the seed.
-
-    Returns
-    -------
-    pyspark.sql.DataFrame
-        The drawn topics.
-
-    Raises
-    ------
-    InputError
-        If there are fewer topics.
-    """
-    from pyspark.sql import functions as sql
-
-    hashed = topics.mapInArrow(_with_hash(filters.seed), f"{TOPICS_SCHEMA}, hash bigint")
-    hashes = hashed.select("hash")
-    leading = sql.shiftright("hash", 48)
-    counts = dict(sorted((row[0], row[1]) for row in hashes.groupBy(leading).count().collect()))
-    total = sum(counts.values())
-    if total < filters.topics:
-        raise InputError("--topics", f"expected at most {total}, the topics that are left, got {filters.topics}")
-    cumulative = np.cumsum(list(counts.values()))
-    index = int(np.searchsorted(cumulative, filters.topics))
-    last = list(counts)[index]
-    remaining = filters.topics - int(cumulative[index]) + counts[last]
-    candidates = sorted(row[0] for row in hashes.where(leading == sql.lit(last)).collect())
-    return hashed.where(sql.col("hash") <= candidates[remaining - 1]).drop("hash")
-
-
-def _with_hash(seed: int) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
-    def add(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        for batch in batches:
-            topic = batch.column(0).to_numpy(zero_copy_only=False)
-            hashes = hash_ids(topic, 2 * seed + DRAW_SALT).view(np.int64)
-            yield pa.record_batch([*batch.columns, pa.array(hashes)], names=[*batch.schema.names, "hash"])
-
-    return add
-
-
-def _follower_topics(
-    table: pa.Table, filters: Filters
-) -> tuple[IdArray, IdArray, npt.NDArray[np.bool_], IdArray, list[Drop]]:
-    """Return followers and members of a block, whether each topic's size is permitted, the sizes, and what is dropped.
-
-    The count of topics of the rule ``REPEATED`` is the number of followers, whose topics the other rules may drop.
-    """
-    pairs = unpack(table["payload"])
-    follower, start, member = FollowerGraph(*pairs).rows
-    size = np.diff(start)
-    small, large = size < filters.min_size, size > filters.max_size
-    drops = [
-        (REPEATED, len(follower), pairs.shape[1] - int(size.sum()) + len(follower)),
-        (TOO_SMALL, int(small.sum()), int(size[small].sum())),
-        (TOO_LARGE, int(large.sum()), int(size[large].sum())),
-    ]
-    return follower, member, ~(small | large), size, drops
-
-
-def _topics_of_followers(filters: Filters) -> Counted:
-    """Return a function for :class:`DropCounts` that makes topics of the edges of a block."""
-
-    def collect(table: pa.Table) -> tuple[pa.Table, list[Drop]]:
-        follower, member, permitted, size, drops = _follower_topics(table, filters)
-        return _topic_table(follower[permitted], size[permitted], member[np.repeat(permitted, size)]), drops
-
-    return collect
-
-
-def _memberships_by_client(filters: Filters, n_blocks: int) -> Counted:
-    """Return a function for :class:`DropCounts` that packs the memberships of topics into blocks by client."""
-
-    def regroup(table: pa.Table) -> tuple[pa.Table, list[Drop]]:
-        follower, member, permitted, size, drops = _follower_topics(table, filters)
-        entry = np.repeat(permitted, size)
-        return pa.Table.from_batches([pack(n_blocks, member[entry], np.repeat(follower, size)[entry])]), drops
-
-    return regroup
-
-
-def _lowest_topics(filters: Filters, n_blocks: int) -> Counted:
-    """Return a function for :class:`DropCounts` that limits the topics of each client and packs the rest by topic."""
-
-    def limit(table: pa.Table) -> tuple[pa.Table, list[Drop]]:
-        client, topic = unpack(table["payload"])
-        order = np.lexsort((topic, client))
-        client, topic = client[order], topic[order]
-        begins = np.flatnonzero(np.append(True, client[1:] != client[:-1])[: len(client)])
-        rank = np.arange(len(client)) - np.repeat(begins, np.diff(begins, append=len(client)))
-        kept = rank < filters.max_topics_per_client
-        drops = [(OVER_LIMIT, 0, int((~kept).sum()))]
-        return pa.Table.from_batches([pack(n_blocks, topic[kept], client[kept])]), drops
-
-    return limit
-
-
-def _topics_of_memberships(filters: Filters) -> Counted:
-    """Return a function for :class:`DropCounts` that makes topics of the memberships of a block."""
-
-    def collect(table: pa.Table) -> tuple[pa.Table, list[Drop]]:
-        topic, member = unpack(table["payload"])
-        # The follower, whose id is the id of the topic, is the first member.
-        order = np.lexsort((member, member != topic, topic))
-        topic, member = topic[order], member[order]
-        ids, size = np.unique(topic, return_counts=True)
-        permitted = size >= filters.min_size
-        drops = [(LEFT_TOO_SMALL, int((~permitted).sum()), int(size[~permitted].sum()))]
-        return _topic_table(ids[permitted], size[permitted], member[np.repeat(permitted, size)]), drops
-
-    return collect
-
-
-def _topic_table(topic: IdArray, size: IdArray, member: IdArray) -> pa.Table:
-    start = np.append(0, np.cumsum(size)).astype(np.int32)
-    members = pa.ListArray.from_arrays(pa.array(start), pa.array(member, pa.int64()))
-    return pa.table({"topic": pa.array(topic, pa.int64()), "members": members})

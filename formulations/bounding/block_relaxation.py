@@ -17,7 +17,7 @@ from relocbench.formulations.bounding.dual_bound import Dual, bound_of, dual_of
 from relocbench.formulations.bounding.region import Region
 from relocbench.formulations.bounding.relaxation import Labels, Relaxation
 from relocbench.formulations.certificates.block_bound import MESSAGE_BITS, DualBlock
-from relocbench.formulations.certificates.integer_problem import BoolArray
+from relocbench.formulations.certificates.integer_problem import WEIGHT_BITS, BoolArray
 from relocbench.formulations.certificates.packed_arrays import Int64Array
 from relocbench.instances.incremental_state import StateArrays, move_delta
 from relocbench.instances.kernels.compiled import compiled
@@ -69,7 +69,7 @@ def improve_block(
     """
     own = block.own
     cost = np.zeros((len(block.labels), len(block.server_delay)))
-    cost[:own] = 2.0 * block.publications[:, None] * block.distance
+    cost[:own] = np.ldexp(block.weight.astype(np.float64), -WEIGHT_BITS)[:, None] * block.distance
     fixed = ~free & ((block.first < own) | (block.second < own))
     outside = _graph(block, cost, fixed, len(block.labels))
     cost = bound_of(_dual(block, outside, block.messages[fixed]), Region.root(outside)).cost[:own]
@@ -83,7 +83,7 @@ def improve_block(
     state = _Pairs(
         inside.first,
         inside.second,
-        2.0 * inside.forward,
+        inside.forward + inside.backward,
         inside.server_delay,
         labels,
         np.take_along_axis(cost, labels, axis=1),
@@ -210,13 +210,15 @@ def _sweep(s: _Pairs, times: int) -> None:
 def _graph(block: DualBlock, cost: FloatArray, kept: BoolArray, clients: int) -> ClientGraph:
     """Return some pairs of a block as a graph without loads."""
     servers = len(block.server_delay)
-    weight = 1.0 / block.receivers[kept]
+    forward, backward = np.zeros((2, int(kept.sum())))
+    for weight, receivers in ((forward, block.forward[kept]), (backward, block.backward[kept])):
+        np.divide(1.0, receivers, out=weight, where=receivers > 0)
     none = np.empty(0, np.int32)
     return ClientGraph(
         first=block.first[kept].astype(np.int32),
         second=block.second[kept].astype(np.int32),
-        forward=weight,
-        backward=weight,
+        forward=forward,
+        backward=backward,
         distance_cost=np.ascontiguousarray(cost),
         detour=np.zeros(clients),
         demand=np.zeros(clients),

@@ -5,8 +5,8 @@ share a topic. It contains all topics of its own clients, and the messages along
 is the sum, over all blocks, of the least costs of the own clients. It is a bound because each message is computed from
 its own topic alone: both blocks that contain a pair of clients compute the same messages for it, in the same unit.
 
-Every member of a topic publishes and subscribes, and no capacity is charged. So the bound holds if delegation never
-makes an assignment cheaper, which :func:`check_delegation` verifies.
+No capacity is charged. So the bound holds if delegation never makes an assignment cheaper, which
+:func:`check_delegation` verifies.
 """
 
 from dataclasses import dataclass
@@ -28,7 +28,9 @@ from relocbench.formulations.certificates.integer_problem import (
 from relocbench.formulations.certificates.packed_arrays import Int64Array
 from relocbench.formulations.certificates.region import root_region
 from relocbench.instances.errors import InputError
+from relocbench.instances.instance import PUBLISHES, SUBSCRIBES
 from relocbench.instances.kernels.ragged import FloatArray
+from relocbench.instances.role_weights import receiver_counts
 
 # Messages are integer multiples of 2^-MESSAGE_BITS. The sums are computed in units that are finer by FINER bits.
 MESSAGE_BITS = 16
@@ -46,16 +48,17 @@ class DualBlock:
         The number of own clients, which come first.
     distance
         ``dH`` of the own clients (``own×L``).
-    publications
-        ``f``: the number of topics of each own client that have another member.
+    weight
+        ``w`` of each own client in units of ``2^-WEIGHT_BITS``, as :func:`client_weights` computes it.
     server_delay
         ``dS``, symmetric.
     labels
         The active servers of every client, ascending (one row for each client, all of the same length).
     first, second
         The two clients of each pair of members of a topic. A pair that shares several topics is there several times.
-    receivers
-        ``|R|`` of the topic of each pair: its members without one.
+    forward, backward
+        ``|R|`` of what the first client of each pair publishes to the topic and the second receives, and the other way
+        round; 0 where this is nothing.
     topic
         The topic of each pair, ascending.
     messages
@@ -64,12 +67,13 @@ class DualBlock:
 
     own: int
     distance: FloatArray
-    publications: Int64Array
+    weight: Int64Array
     server_delay: FloatArray
     labels: Int64Array
     first: Int64Array
     second: Int64Array
-    receivers: Int64Array
+    forward: Int64Array
+    backward: Int64Array
     topic: Int64Array
     messages: Int64Array
 
@@ -106,15 +110,47 @@ class BlockProblem(IntegerProblem):
         self.distance = rounded_delays(distance)
         self.publications = np.zeros(clients, np.int64)
         weight = np.zeros(clients, np.int64)
-        # All members publish and subscribe: each receives as much as it sends.
-        weight[: block.own] = 2 * block.publications << WEIGHT_BITS
+        weight[: block.own] = block.weight
         self.weight = rounded_weights(weight)
         self.first, self.second = block.first[kept], block.second[kept]
-        self.edge_weights = [rounded_weights(2 * ((1 << WEIGHT_BITS) // block.receivers[kept]))]
+        self.edge_weights = [rounded_weights(_shares(block.forward[kept]) + _shares(block.backward[kept]))]
         ends = np.concatenate([self.first, self.second])
         self.degree = int(np.bincount(ends, minlength=1).max())
         self.sender, self.receiver = none, none
         self.sent = self.sent_least = rounded_weights(none)
+
+
+def _shares(receivers: Int64Array) -> Int64Array:
+    """Return ``1/|R|`` in units of ``2^-WEIGHT_BITS``, rounded down; 0 where there is no receiver."""
+    return np.where(receivers > 0, (1 << WEIGHT_BITS) // np.maximum(receivers, 1), 0)
+
+
+def client_weights(
+    owner: Int64Array, role: Int64Array, size: Int64Array, publishers: Int64Array, subscribers: Int64Array, clients: int
+) -> Int64Array:
+    """Return the weight ``w`` of each client, as an integer.
+
+    Parameters
+    ----------
+    owner, role, size, publishers, subscribers, clients
+        As for :func:`instances.role_weights.publications_and_weights`.
+
+    Returns
+    -------
+    array
+        The weights in units of ``2^-WEIGHT_BITS``, each term rounded down.
+    """
+    weight = np.bincount(owner[receiver_counts(role, subscribers) > 0], minlength=clients).astype(np.int64)
+    weight <<= WEIGHT_BITS
+    only = size - subscribers
+    both = publishers - only - (role == (PUBLISHES | SUBSCRIBES))
+    # The sum over all other publishers with as many receivers is rounded, not its terms: so it is an integer where all
+    # members publish and subscribe.
+    received = (only << WEIGHT_BITS) // np.maximum(subscribers, 1) + (both << WEIGHT_BITS) // np.maximum(
+        subscribers - 1, 1
+    )
+    np.add.at(weight, owner, np.where(role & SUBSCRIBES, received, 0))
+    return weight
 
 
 def block_bound(block: DualBlock) -> int:

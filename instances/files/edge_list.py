@@ -1,7 +1,7 @@
 """Parsing of edge lists.
 
-A line of an edge list has two ids, separated by tabs, spaces or a comma. A line that starts with ``#`` or ``%`` is a
-comment.
+A line of an edge list has two ids, separated by tabs, spaces or a comma. In an edge list with roles it may have a role
+in a third column. A line that starts with ``#`` or ``%`` is a comment.
 """
 
 import io
@@ -10,15 +10,22 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.csv as pa_csv
 
 from relocbench.instances.errors import shown
+from relocbench.instances.instance import PUBLISHES, SUBSCRIBES
+from relocbench.instances.instance_tables import ROLES
 from relocbench.instances.kernels.id_hash import IdArray
 
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 _ID = re.compile(r"-?[0-9]+")  # int() would also accept 1_000 and the digits of other scripts
 _EDGE_BEGINS = re.compile(rb"\s*-?\d")
+BOTH = PUBLISHES | SUBSCRIBES
+# The names of the roles, which are those of `relocbench convert`.
+_ROLE_OF = {name: PUBLISHES * publishes | SUBSCRIBES * subscribes for name, (publishes, subscribes) in ROLES.items()}
+RoleArray = npt.NDArray[np.int8]
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,15 +40,19 @@ class EdgeText:
         Number of lines that are neither edges nor comments.
     example
         The first of these lines, in the form for error messages; empty if there is none.
+    role
+        For each edge the role in the third column: PUBLISHES, SUBSCRIBES or both (``|``), which is also the role of a
+        line with two columns. None if no line has a role.
     """
 
     follower: IdArray
     followee: IdArray
     bad: int = 0
     example: str = ""
+    role: RoleArray | None = None
 
 
-def parse_edges(text: bytes, *, beginning: bool) -> EdgeText:
+def parse_edges(text: bytes, *, beginning: bool, roles: bool = False) -> EdgeText:
     """Parse complete lines.
 
     Parameters
@@ -50,6 +61,8 @@ def parse_edges(text: bytes, *, beginning: bool) -> EdgeText:
         The lines.
     beginning
         Whether this is the beginning of the file. There, a first line without numbers is a header.
+    roles
+        Whether lines may have a role in a third column. Otherwise such lines cannot be parsed.
 
     Returns
     -------
@@ -62,10 +75,13 @@ def parse_edges(text: bytes, *, beginning: bool) -> EdgeText:
         lead = _end_of_comments(text)
     first = text[lead : text.find(b"\n", lead) + 1 or len(text)]
     if _EDGE_BEGINS.match(first):
-        edges = parse_regular(io.BytesIO(memoryview(text)[lead:]), separator_of(first.decode(errors="replace")))
+        content, separator = memoryview(text)[lead:], separator_of(first.decode(errors="replace"))
+        if roles and (memberships := _parse_regular_roles(io.BytesIO(content), separator)) is not None:
+            return memberships
+        edges = parse_regular(io.BytesIO(content), separator)
         if edges is not None:
             return EdgeText(*edges)
-    return _parse_by_line(text.decode(errors="replace"), beginning)
+    return _parse_by_line(text.decode(errors="replace"), beginning, roles)
 
 
 def only_comments(text: bytes) -> bool:
@@ -102,20 +118,38 @@ def parse_regular(source: Path | io.BufferedIOBase, separator: str, skip: int = 
     tuple of two arrays, or None
         Followers and followees; None if the list is not regular.
     """
+    table = _read_regular(source, separator, {"follower": pa.int64(), "followee": pa.int64()}, skip)
+    return None if table is None else (table["follower"].to_numpy(), table["followee"].to_numpy())
+
+
+def _parse_regular_roles(source: io.BufferedIOBase, separator: str) -> EdgeText | None:
+    """Read a regular edge list with a role in every line; None if the list is not regular."""
+    columns = {"follower": pa.int64(), "followee": pa.int64(), "role": pa.dictionary(pa.int32(), pa.string())}
+    table = _read_regular(source, separator, columns)
+    if table is None:
+        return None
+    coded = table["role"].unify_dictionaries().combine_chunks()
+    found = [_ROLE_OF.get(name.strip().lower()) for name in coded.dictionary.to_pylist()]
+    if None in found:
+        return None
+    role = np.array(found, np.int8)[coded.indices.to_numpy(zero_copy_only=False)]
+    return EdgeText(table["follower"].to_numpy(), table["followee"].to_numpy(), role=role)
+
+
+def _read_regular(
+    source: Path | io.BufferedIOBase, separator: str, columns: dict[str, pa.DataType], skip: int = 0
+) -> pa.Table | None:
     try:
-        table = pa_csv.read_csv(
+        return pa_csv.read_csv(
             source,
             read_options=pa_csv.ReadOptions(
-                column_names=["follower", "followee"], skip_rows=skip, use_threads=isinstance(source, Path)
+                column_names=list(columns), skip_rows=skip, use_threads=isinstance(source, Path)
             ),
             parse_options=pa_csv.ParseOptions(delimiter=separator),
-            convert_options=pa_csv.ConvertOptions(
-                column_types={"follower": pa.int64(), "followee": pa.int64()}, null_values=[]
-            ),
+            convert_options=pa_csv.ConvertOptions(column_types=columns, null_values=[]),
         )
     except pa.ArrowInvalid:
         return None
-    return table["follower"].to_numpy(), table["followee"].to_numpy()
 
 
 def separator_of(line: str) -> str:
@@ -171,6 +205,25 @@ def edge_of(line: str) -> tuple[int, int] | None:
     return (follower, followee) if inside else None
 
 
+def membership_of(line: str) -> tuple[int, int, int] | None:
+    """Parse one line that may have a role.
+
+    Parameters
+    ----------
+    line
+        The line.
+
+    Returns
+    -------
+    tuple of int, or None
+        Follower, followee and role; None if the line does not consist of an edge, or of an edge and a role.
+    """
+    parts = line.replace(",", " ").split()
+    edge = edge_of(" ".join(parts[:2]))
+    role = BOTH if len(parts) == 2 else _ROLE_OF.get(parts[2].lower()) if len(parts) == 3 else None
+    return None if edge is None or role is None else (*edge, role)
+
+
 def may_be_header(line: str) -> bool:
     """Return whether a line can be a header, which means that no word of it begins with a digit.
 
@@ -198,18 +251,18 @@ def _end_of_comments(text: bytes) -> int:
     return at
 
 
-def _parse_by_line(text: str, beginning: bool) -> EdgeText:
-    ids: list[tuple[int, int]] = []
+def _parse_by_line(text: str, beginning: bool, roles: bool) -> EdgeText:
+    found: list[tuple[int, ...]] = []
     bad, example = 0, ""
     for line in text.split("\n"):
         if is_comment(line):
             continue
-        edge = edge_of(line)
+        edge = membership_of(line) if roles else edge_of(line)
         if edge is not None:
-            ids.append(edge)
+            found.append(edge)
         elif not (beginning and may_be_header(line)):
             example = example if bad else shown(line.strip())
             bad += 1
         beginning = False
-    edges = np.array(ids, np.int64).reshape(-1, 2)
-    return EdgeText(edges[:, 0].copy(), edges[:, 1].copy(), bad, example)
+    columns = np.array(found, np.int64).reshape(-1, 3 if roles else 2).T.copy()
+    return EdgeText(columns[0], columns[1], bad, example, columns[2].astype(np.int8) if roles else None)

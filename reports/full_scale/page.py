@@ -275,7 +275,8 @@ def _range(capacity: Any) -> str:
 
 def _facts(study: Study) -> Mapping[str, object]:
     parameters = study.inputs["parameters"]
-    return {
+    roles = {"publishers and subscribers": "of the edge list (--roles)"} if study.field.roles else {}
+    return roles | {
         "field seed": study.inputs["seed"],
         "σ": f"{parameters['sigma']:g} km",
         "p": parameters["spool_per_member"],

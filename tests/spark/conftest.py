@@ -11,7 +11,8 @@ from relocbench.spark import factors
 from relocbench.spark.assign import RelocOptions
 from relocbench.spark.pipeline import solve_field
 from relocbench.spark.session import session
-from relocbench.spark.topics_from_graph import Filters, arrange
+from relocbench.spark.topic_filters import Filters
+from relocbench.spark.topics_from_graph import arrange
 
 
 @pytest.fixture(scope="session")

@@ -17,7 +17,8 @@ from relocbench.spark import edge_list as spark_edges
 from relocbench.spark import topics_from_graph
 from relocbench.spark.blocks import BLOCK_SCHEMA, pack
 from relocbench.spark.dropped import described
-from relocbench.spark.topics_from_graph import Filters, arrange, filtered_topics
+from relocbench.spark.topic_filters import Filters, filtered_topics
+from relocbench.spark.topics_from_graph import arrange
 
 
 def reference(edges, min_size=2, max_size=21, max_topics_per_client=4):
@@ -146,7 +147,7 @@ def test_bad_lines_are_counted_and_too_many_are_refused(spark, edge_file, tmp_pa
 
 def test_a_third_column_is_refused_by_name(spark, tmp_path):
     (tmp_path / "roles.txt").write_text("follower\tfollowee\trole\n1\t2\tpublish\n1\t3\tboth\n")
-    with pytest.raises(InputError, match=r"2 of 2 are not, such as '1.*; further columns, .* are not supported"):
+    with pytest.raises(InputError, match=r"2 of 2 are not, such as '1.*; with --roles a third column is a role"):
         arrange(spark, str(tmp_path / "roles.txt"), tmp_path / "out", Filters())
 
 
@@ -210,7 +211,7 @@ def test_what_cannot_be_arranged_is_refused_in_one_line(spark, edge_file, tmp_pa
 
 
 def test_a_full_disk_is_one_line_and_leaves_nothing(spark, edge_file, tmp_path, monkeypatch):
-    def full(texts):
+    def full(texts, roles):
         raise OSError(errno.ENOSPC, "No space left on device")
         yield texts
 

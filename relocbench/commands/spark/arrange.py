@@ -14,7 +14,8 @@ def run(
     edges: Annotated[
         str,
         typer.Argument(
-            help="Edge list `follower<TAB>followee`: a file, a folder of files, or a pattern; a path or a URI."
+            help="Edge list `follower<TAB>followee`, or with --roles `follower<TAB>followee<TAB>role`: a file, a "
+            "folder of files, or a pattern; a path or a URI."
         ),
     ],
     out: Annotated[str, typer.Option(metavar="PATH", help="Folder to write to: a path or a URI.")],
@@ -27,6 +28,14 @@ def run(
     seed: Annotated[int, typer.Option(help="Seed of the draw.", min=0)] = 0,
     undirected: Annotated[
         bool, typer.Option("--undirected", help="Each line means that both users follow each other.")
+    ] = False,
+    roles: Annotated[
+        bool,
+        typer.Option(
+            "--roles",
+            help="The third column is the role of the followee in the topic of the follower: publish, subscribe or "
+            "both. A line from a follower to itself has its own role, which otherwise is both.",
+        ),
     ] = False,
     max_bad: Annotated[
         float, typer.Option(help="Largest permitted share of lines that are neither edges nor comments.", min=0, max=1)
@@ -48,7 +57,8 @@ def run(
     from relocbench.spark.edge_list import find_edges
     from relocbench.spark.locations import location, require_writable
     from relocbench.spark.progress import run_with_progress
-    from relocbench.spark.topics_from_graph import Filters, arrange
+    from relocbench.spark.topic_filters import Filters
+    from relocbench.spark.topics_from_graph import arrange
 
     filters = Filters(
         min_size=min_size,
@@ -57,6 +67,7 @@ def run(
         topics=topics,
         seed=seed,
         undirected=undirected,
+        roles=roles,
     )
     source, folder = location(edges), location(out)
     if isinstance(source, Path):  # report a missing file and a wrong folder before Java starts
@@ -74,5 +85,8 @@ def run(
         print(f"{plural(record['bad_lines'], 'bad line')} of {record['lines']:,}, such as {record['bad_example']}")
     for line in described(record):
         print(line)
+    if by_role := record.get("memberships_by_role"):
+        names = {"publish": "only publish", "subscribe": "only subscribe", "both": "do both"}
+        print("of the memberships " + ", ".join(f"{by_role[role]:,} {does}" for role, does in names.items()))
     sizes = f"{plural(record['memberships'], 'membership')}, the largest topic has {record['largest']:,}"
     print(f"{plural(record['topics'], 'topic')}, {sizes}{' (written earlier)' if existed else ''}: {out}")

@@ -10,6 +10,7 @@ from relocbench.formulations.certificates.block_bound import (
     DualBlock,
     block_bound,
     check_delegation,
+    client_weights,
 )
 from relocbench.formulations.certificates.certificate import Dual
 from relocbench.formulations.certificates.exact_bound import DualBound
@@ -17,15 +18,24 @@ from relocbench.formulations.certificates.integer_problem import IntegerProblem
 from relocbench.formulations.certificates.region import root_region
 from relocbench.instances.errors import InputError
 from relocbench.instances.evaluation import evaluate
-from relocbench.instances.instance import Instance
+from relocbench.instances.instance import PUBLISHES, SUBSCRIBES, Instance
 from relocbench.instances.kernels.ragged import Ragged
 
 LABELS = 3
 
 
-def make_instance(seed, topics=((0, 1, 2), (2, 3, 4), (4, 5), (5, 6, 0), (6,)), storage=1e9):
+def make_instance(seed, topics=((0, 1, 2), (2, 3, 4), (4, 5), (5, 6, 0), (6,)), storage=1e9, roles=False):
     rng = np.random.default_rng(seed)
-    members = Ragged.of([sorted(topic) for topic in topics])
+    members = publishers = subscribers = Ragged.of([sorted(topic) for topic in topics])
+    if roles:
+        role = np.random.default_rng([seed, 1]).integers(1, 4, len(members.item)).tolist()
+        pairs = [(n, m) for n, topic in enumerate(members) for m in topic.tolist()]
+        publishers, subscribers = (
+            Ragged.of(
+                [[m for (k, m), r in zip(pairs, role, strict=True) if k == n and r & part] for n in range(len(topics))]
+            )
+            for part in (PUBLISHES, SUBSCRIBES)
+        )
     return Instance(
         name="blocks",
         cloud_delay=5.0,
@@ -37,16 +47,30 @@ def make_instance(seed, topics=((0, 1, 2), (2, 3, 4), (4, 5), (5, 6, 0), (6,)), 
         client_x=rng.uniform(0, 25, 7).round(3),
         client_y=rng.uniform(0, 25, 7).round(3),
         spool=2.0 * members.sizes,
-        publishers=members,
-        subscribers=members,
+        publishers=publishers,
+        subscribers=subscribers,
     )
+
+
+def members_of(instance):
+    """Return the members of each topic, ascending, with their roles."""
+    roles = np.split(instance.member_role, instance.members.start[1:-1])
+    return [
+        sorted(zip(topic.tolist(), role.tolist(), strict=True))
+        for topic, role in zip(instance.members, roles, strict=True)
+    ]
 
 
 def make_dual(instance, seed):
     """Return random labels and messages of an instance, by client and by pair."""
     rng = np.random.default_rng(seed)
     labels = np.sort([rng.permutation(5)[:LABELS] for _ in range(7)], axis=1)
-    pairs = [(n, a, b) for n, topic in enumerate(instance.members) for i, a in enumerate(topic) for b in topic[i + 1 :]]
+    pairs = [
+        (n, a, b)
+        for n, topic in enumerate(members_of(instance))
+        for i, (a, _) in enumerate(topic)
+        for b, _ in topic[i + 1 :]
+    ]
     return labels, pairs, rng.integers(-30_000, 30_000, (len(pairs), LABELS))
 
 
@@ -57,17 +81,30 @@ def make_block(instance, dual, own):
     near = sorted({client for n in mine for client in instance.members[n].tolist()} - set(own))
     nodes = [*own, *near]
     kept = [e for e, (n, _, _) in enumerate(pairs) if n in mine]
-    size = instance.members.sizes
+    roles = [dict(topic) for topic in members_of(instance)]
+    subscribers = instance.subscribers.sizes
+    entries = np.array([(own.index(m), role, n) for n in mine for m, role in roles[n].items() if m in own])
+    owner, role, topic = entries.T
+    sizes = (lists.sizes[topic] for lists in (instance.members, instance.publishers, instance.subscribers))
+
+    def receivers(sender, receiver):
+        return [
+            (roles[n][m] & PUBLISHES > 0 and roles[n][k] & SUBSCRIBES > 0)
+            * (subscribers[n] - (roles[n][m] & SUBSCRIBES > 0))
+            for n, m, k in ((pairs[e][0], pairs[e][sender], pairs[e][receiver]) for e in kept)
+        ]
+
     servers = np.arange(5)
     return DualBlock(
         own=len(own),
         distance=instance.client_delay(np.array(own)[:, None], servers[None, :]),
-        publications=instance.client_publications[own],
+        weight=client_weights(owner, role, *sizes, len(own)),
         server_delay=instance.server_delay,
         labels=labels[nodes],
         first=np.array([nodes.index(pairs[e][1]) for e in kept]),
         second=np.array([nodes.index(pairs[e][2]) for e in kept]),
-        receivers=np.array([size[pairs[e][0]] - 1 for e in kept]),
+        forward=np.array(receivers(1, 2)),
+        backward=np.array(receivers(2, 1)),
         topic=np.array([mine.index(pairs[e][0]) for e in kept]),
         messages=messages[kept],
     )
@@ -77,15 +114,20 @@ EVERY = list(range(7))
 DIVISIONS = ([EVERY], [[0, 1, 2], [3, 4], [5, 6]], [[m] for m in EVERY])
 
 
+@pytest.mark.parametrize("roles", [False, True])
 @pytest.mark.parametrize("seed", range(4))
-def test_the_parts_of_the_blocks_add_up_to_the_bound_of_the_local_verifier(seed):
-    instance = make_instance(seed)
+def test_the_parts_of_the_blocks_add_up_to_the_bound_of_the_local_verifier(seed, roles):
+    instance = make_instance(seed, roles=roles)
     dual = make_dual(instance, seed)
+    problem = IntegerProblem(instance)
+    edges = list(zip(problem.first.tolist(), problem.second.tolist(), strict=True))
+    # The local problem has no pair of clients that never send anything to each other.
+    dual[2][[pair[1:] not in edges for pair in dual[1]]] = 0
     sums = [sum(block_bound(make_block(instance, dual, own)) for own in division) for division in DIVISIONS]
     labels, pairs, messages = dual
-    problem = IntegerProblem(instance)
-    order = sorted(range(len(pairs)), key=lambda e: pairs[e][1:])
-    assert [pairs[e][1:] for e in order] == list(zip(problem.first.tolist(), problem.second.tolist(), strict=True))
+    order = sorted((e for e in range(len(pairs)) if pairs[e][1:] in edges), key=lambda e: pairs[e][1:])
+    assert [pairs[e][1:] for e in order] == edges
+    assert roles == (len(edges) < len(pairs))
     active = np.zeros((7, 5), np.int64)
     np.put_along_axis(active, labels, 1, axis=1)
     zeros, empty = (0,) * 5, active.sum(axis=1)[problem.publisher_client].sum()
@@ -107,7 +149,7 @@ def test_the_parts_of_the_blocks_add_up_to_the_bound_of_the_local_verifier(seed)
 def test_no_messages_prove_more_than_the_optimum(seed):
     # Pairs of clients share several topics, and capacities bind, as the bound ignores.
     topics = ((0, 1, 2, 3), (0, 1, 4), (0, 1), (2, 3, 5, 6), (5, 6), (4,))
-    instance = make_instance(seed, topics, storage=9.0 if seed % 2 else 1e9)
+    instance = make_instance(seed, topics, storage=9.0 if seed % 2 else 1e9, roles=seed >= 3)
     optimum = evaluate(instance, enumeration.solve(instance, seed=0, time_limit=60).home).objective
     dual = make_dual(instance, seed)
     wild = block_bound(make_block(instance, dual, EVERY))

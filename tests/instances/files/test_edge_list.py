@@ -35,3 +35,23 @@ def test_a_header_is_accepted_only_at_the_beginning():
     assert parse_edges(b"from\tto\n1\t2\n", beginning=True).bad == 0
     assert parse_edges(b"from\tto\n1\t2\n", beginning=False).bad == 1
     assert parse_edges(b"from\tto\na\tb\n1\t2\n", beginning=True).bad == 1
+
+
+@pytest.mark.parametrize(
+    ("text", "roles"),
+    [
+        (b"1\t2\tpublish\n3\t4\tSubscriber\n", [1, 2]),
+        (b"1,2,both\r\n3,4,pub", [3, 1]),
+        (b"# a\nfrom to role\n1 2 sub\n3 4\n", [2, 3]),
+    ],
+)
+def test_roles_have_the_names_that_convert_reads_and_a_line_without_one_means_both(text, roles):
+    found = parse_edges(text, beginning=True, roles=True)
+    assert (pairs(found), found.role.tolist(), found.bad) == ([(1, 2), (3, 4)], roles, 0)
+    assert parse_edges(text, beginning=True).bad > 0
+
+
+def test_a_wrong_role_is_a_bad_line():
+    found = parse_edges(b"1\t2\tboth\n1\t3\t0.5\n1\t4\tboth\tboth\n", beginning=True, roles=True)
+    assert (pairs(found), found.role.tolist(), found.bad) == ([(1, 2)], [3], 2)
+    assert parse_edges(b"1\t2\n", beginning=True, roles=True).role is None
