@@ -38,6 +38,28 @@ def test_the_columns_of_one_assignment_cost_as_much_as_the_assignment(seed):
     assert solution.shares == pytest.approx(allowed.astype(float))
 
 
+@pytest.mark.parametrize("seed", range(len(KINDS)))
+def test_groups_of_messages_do_not_change_the_cost_of_an_assignment(seed):
+    """Nothing is fixed here: only the columns say where the messages of a group end."""
+    instance = random_instance(seed)
+    for draw in range(3):
+        home = random_home(instance, 10 * seed + draw)
+        master = Master(linearise(instance))
+        for l in range(instance.n_servers):
+            master.add(l, home == l)
+        solution = master.solve(np.ones((instance.n_clients, instance.n_servers), np.bool_), 60)
+        assert solution.value == pytest.approx(evaluate(instance, home).objective)
+
+
+def test_messages_to_one_receiver_about_the_same_topics_share_their_rows():
+    model = linearise(small("overloaded", 30, 0))
+    topics = [set(own) for own in model.client_topics]
+    groups = {(r, *sorted(topics[m] & topics[r])) for m, r in zip(model.sender, model.receiver, strict=True)}
+    assert 2 * len(groups) < len(model.sender)
+    _, rows = Master(model).size
+    assert rows == model.n_clients + model.n_servers + 2 * len(groups) * model.n_servers
+
+
 @pytest.mark.parametrize("seed", range(2 * len(KINDS)))
 def test_any_dual_variables_give_a_bound(seed):
     """The formula in the docstring of the master problem, at random dual variables, is below the optimum."""
