@@ -1,9 +1,9 @@
 """The master problem of branch and price: one client set for each server, each client in one set.
 
-The pairs ``(m, r)`` with ``W[m,r] > 0`` are divided into *groups*: pairs with the same receiver ``r`` whose clients
-share the same topics. Variables: ``λ[l,S]`` for each column found so far (server ``l`` is the home of the clients
-``S``), and ``z[g,l,k]`` for the messages of a group from ``l`` to another server ``k``. Constraints, with their dual
-variables in brackets:
+The pairs ``(m, r)`` with ``W[m,r] > 0`` are divided into *groups* of pairs with the same receiver ``r``: either those
+whose clients share the same topics, or every pair is a group. Variables: ``λ[l,S]`` for each column found so far
+(server ``l`` is the home of the clients ``S``), and ``z[g,l,k]`` for the messages of a group from ``l`` to another
+server ``k``. Constraints, with their dual variables in brackets:
 
     Σ_{l, S∋m} λ[l,S] = 1                                                    for each client m        [π_m]
     Σ_S λ[l,S] = 1                                                           for each server l        [σ_l]
@@ -81,9 +81,12 @@ class Master:
     ----------
     model
         The coefficients of the instance.
+    grouped
+        Whether the messages to one receiver from clients that share the same topics with it form a group. Otherwise
+        every pair is a group: the bound is stronger, and the problem is larger.
     """
 
-    def __init__(self, model: Linearisation) -> None:
+    def __init__(self, model: Linearisation, *, grouped: bool) -> None:
         import highspy
 
         self.model = model
@@ -91,7 +94,7 @@ class Master:
         self._status_optimal = highspy.HighsModelStatus.kOptimal
         self._status_time_limit = highspy.HighsModelStatus.kTimeLimit
         clients, servers = model.n_clients, model.n_servers
-        self._group = _message_groups(model)
+        self._group = _message_groups(model) if grouped else np.arange(len(model.sender), dtype=np.int32)
         self._n_groups = groups = int(self._group.max(initial=-1)) + 1
         self._group_receiver = np.zeros(groups, np.int64)
         self._group_receiver[self._group] = model.receiver
@@ -145,6 +148,17 @@ class Master:
         self._add_to_highs(np.array([cost]), np.zeros(1), row, value)
         self._columns.append((server, client_set.copy()))
         return True
+
+    def add_all(self, other: "Master") -> None:
+        """Add the columns of another master problem of the same model.
+
+        Parameters
+        ----------
+        other
+            The other master problem.
+        """
+        for server, client_set in other._columns:
+            self.add(server, client_set)
 
     def _column(self, server: int, client_set: BoolArray) -> tuple[float, npt.NDArray[Any], FloatArray]:
         """Return the cost of a column, its rows and its coefficients in them."""
