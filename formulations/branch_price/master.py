@@ -1,17 +1,19 @@
 """The master problem of branch and price: one client set for each server, each client in one set.
 
-Variables: ``λ[l,S]`` for each column found so far (server ``l`` is the home of the clients ``S``), and ``z[m,r,l,k]``
-for the messages of client ``m`` at ``l`` to client ``r`` at another server ``k``, for every pair with ``W[m,r] > 0``.
-Constraints, with their dual variables in brackets:
+The pairs ``(m, r)`` with ``W[m,r] > 0`` are divided into *groups* of pairs with the same receiver ``r``: either those
+whose clients share the same topics, or every pair is a group. Variables: ``λ[l,S]`` for each column found so far
+(server ``l`` is the home of the clients ``S``), and ``z[g,l,k]`` for the messages of a group from ``l`` to another
+server ``k``. Constraints, with their dual variables in brackets:
 
-    Σ_{l, S∋m} λ[l,S] = 1                                      for each client m        [π_m]
-    Σ_S λ[l,S] = 1                                             for each server l        [σ_l]
-    Σ_{k≠l} z[m,r,l,k] ≥ Σ_{S∋m, S∌r} θ_l(S)·λ[l,S]            for each pair, server    [G ≥ 0]
-    Σ_{l≠k} z[m,r,l,k] ≤ Σ_{S∋r, S∌m} λ[k,S]                   for each pair, server    [H ≤ 0]
+    Σ_{l, S∋m} λ[l,S] = 1                                                    for each client m        [π_m]
+    Σ_S λ[l,S] = 1                                                           for each server l        [σ_l]
+    Σ_{k≠l} z[g,l,k] ≥ Σ_S θ_l(S)·λ[l,S]·Σ_{(m,r)∈g, m∈S, r∉S} W[m,r]        for each group, server   [≥ 0]
+    Σ_{l≠k} z[g,l,k] ≤ Σ_S λ[k,S]·Σ_{(m,r)∈g, r∈S, m∉S} W[m,r]               for each group, server   [η ≤ 0]
 
-Objective: minimise ``Σ λ[l,S]·( Σ_{m∈S} w_m·dH[m,l] + 2·dC·(1-θ_l(S))·Σ_{m∈S} f_m ) + Σ W[m,r]·dS[l,k]·z[m,r,l,k]``.
+Objective: minimise ``Σ λ[l,S]·( Σ_{m∈S} w_m·dH[m,l] + 2·dC·(1-θ_l(S))·Σ_{m∈S} f_m ) + Σ dS[l,k]·z[g,l,k]``.
 
-For integral ``λ`` this is ``ΣD``, for every distance of the cloud, because every column has its exact ``θ``. For *any*
+For integral ``λ`` this is ``ΣD``, for every distance of the cloud: every column has its exact ``θ``, and all messages
+of a group go to the home of its receiver. The dual variables of a pair are ``H[m,r,k] = W[m,r]·η[g,k]``. For *any*
 ``π`` and ``H ≤ 0``, with ``G[m,r,l] = min_{k≠l} (W[m,r]·dS[l,k] - H[m,r,k])``, a lower bound on ``ΣD`` is
 
     Σ_m π_m + Σ_l min_S value_l(S),    value_l as in :mod:`formulations.branch_price.pricing` with
@@ -26,7 +28,7 @@ import numpy.typing as npt
 
 from relocbench.formulations.branch_price.pricing_problem import BoolArray, PricingProblem, theta_of
 from relocbench.formulations.linearisation import Linearisation
-from relocbench.instances.kernels.ragged import FloatArray
+from relocbench.instances.kernels.ragged import FloatArray, IntArray
 
 
 class MasterSolution(NamedTuple):
@@ -79,18 +81,25 @@ class Master:
     ----------
     model
         The coefficients of the instance.
+    grouped
+        Whether the messages to one receiver from clients that share the same topics with it form a group. Otherwise
+        every pair is a group: the bound is stronger, and the problem is larger.
     """
 
-    def __init__(self, model: Linearisation) -> None:
+    def __init__(self, model: Linearisation, *, grouped: bool) -> None:
         import highspy
 
         self.model = model
         self._infinity = highspy.kHighsInf
         self._status_optimal = highspy.HighsModelStatus.kOptimal
         self._status_time_limit = highspy.HighsModelStatus.kTimeLimit
-        clients, servers, pairs = model.n_clients, model.n_servers, len(model.sender)
-        self._sender_row = clients + servers + np.arange(pairs * servers).reshape(pairs, servers)
-        self._receiver_row = self._sender_row + pairs * servers
+        clients, servers = model.n_clients, model.n_servers
+        self._group = _message_groups(model) if grouped else np.arange(len(model.sender), dtype=np.int32)
+        self._n_groups = groups = int(self._group.max(initial=-1)) + 1
+        self._group_receiver = np.zeros(groups, np.int64)
+        self._group_receiver[self._group] = model.receiver
+        self._sender_row = clients + servers + np.arange(groups * servers).reshape(groups, servers)
+        self._receiver_row = self._sender_row + groups * servers
         self._build_neighbour_lists()
         self._columns: list[tuple[int, BoolArray]] = []
         self._known: set[tuple[int, bytes]] = set()
@@ -99,16 +108,17 @@ class Master:
         highs.setOptionValue("output_flag", False)
         highs.setOptionValue("threads", 1)
         ones = np.ones(clients + servers)
-        zeros, infinite = np.zeros(pairs * servers), np.full(pairs * servers, np.inf)
+        zeros, infinite = np.zeros(groups * servers), np.full(groups * servers, np.inf)
         lower, upper = np.concatenate([ones, zeros, -infinite]), np.concatenate([ones, infinite, zeros])
         rows = len(lower)
         highs.addRows(rows, lower, upper, 0, np.zeros(rows, np.int32), np.zeros(0, np.int32), np.zeros(0))
-        # The variables z: pair, server of the sender, server of the receiver.
-        pair, here, there = (axis.ravel() for axis in np.indices((pairs, servers, servers)))
+        # The variables z: group, server of the sender, server of the receiver.
+        flow, here, there = (axis.ravel() for axis in np.indices((groups, servers, servers)))
         apart = here != there
-        self._pair, self._here, self._there = pair[apart], here[apart], there[apart]
-        cost = model.pair_weight[self._pair] * model.server_delay[self._here, self._there]
-        ends = np.stack([self._sender_row[self._pair, self._here], self._receiver_row[self._pair, self._there]], axis=1)
+        flow, here, there = flow[apart], here[apart], there[apart]
+        self._flow_group, self._here, self._there = flow, here, there
+        cost = model.server_delay[here, there]
+        ends = np.stack([self._sender_row[flow, here], self._receiver_row[flow, there]], axis=1)
         self._add_to_highs(cost, np.arange(len(cost)) * 2, ends.ravel(), np.ones(ends.size))
         self._n_flows = len(cost)
 
@@ -139,6 +149,17 @@ class Master:
         self._columns.append((server, client_set.copy()))
         return True
 
+    def add_all(self, other: "Master") -> None:
+        """Add the columns of another master problem of the same model.
+
+        Parameters
+        ----------
+        other
+            The other master problem.
+        """
+        for server, client_set in other._columns:
+            self.add(server, client_set)
+
     def _column(self, server: int, client_set: BoolArray) -> tuple[float, npt.NDArray[Any], FloatArray]:
         """Return the cost of a column, its rows and its coefficients in them."""
         model = self.model
@@ -150,10 +171,14 @@ class Master:
         )
         out = np.flatnonzero(client_set[model.sender] & ~client_set[model.receiver])
         into = np.flatnonzero(client_set[model.receiver] & ~client_set[model.sender])
+        sent, received = (
+            np.bincount(self._group[pairs], model.pair_weight[pairs], self._n_groups) for pairs in (out, into)
+        )
+        out, into = np.flatnonzero(sent), np.flatnonzero(received)
         row = np.concatenate(
             [members, [model.n_clients + server], self._sender_row[out, server], self._receiver_row[into, server]]
         )
-        value = np.concatenate([np.ones(len(members) + 1), np.full(len(out), -theta), np.full(len(into), -1.0)])
+        value = np.concatenate([np.ones(len(members) + 1), -theta * sent[out], -received[into]])
         return cost, row, value
 
     def reduced_cost(self, solution: MasterSolution, server: int, client_set: BoolArray) -> float:
@@ -200,7 +225,10 @@ class Master:
         server = np.array([l for l, _ in self._columns])
         members = np.array([client_set for _, client_set in self._columns])
         usable_columns = ~(members & ~allowed.T[server]).any(axis=1) & ~(fixed.T[server] & ~members).any(axis=1)
-        usable_flows = allowed[model.sender[self._pair], self._here] & allowed[model.receiver[self._pair], self._there]
+        may_send = np.zeros((self._n_groups, model.n_servers), np.bool_)
+        np.logical_or.at(may_send, self._group, allowed[model.sender])
+        may_receive = allowed[self._group_receiver]
+        usable_flows = may_send[self._flow_group, self._here] & may_receive[self._flow_group, self._there]
         usable = np.concatenate([usable_flows, usable_columns])
         highs = self._highs
         columns = np.arange(len(usable), dtype=np.int32)
@@ -225,7 +253,7 @@ class Master:
             shares=shares,
             client_dual=dual[: model.n_clients],
             server_dual=dual[model.n_clients : model.n_clients + model.n_servers],
-            receiver_dual=np.minimum(0.0, dual[self._receiver_row]),
+            receiver_dual=model.pair_weight[:, None] * np.minimum(0.0, dual[self._receiver_row])[self._group],
             row_dual=dual,
         )
 
@@ -318,3 +346,14 @@ class Master:
             row.astype(np.int32),
             value,
         )
+
+
+def _message_groups(model: Linearisation) -> IntArray:
+    """Return the group of each pair: pairs with the same receiver whose clients share the same topics."""
+    topics = [frozenset(own) for own in model.client_topics]
+    number: dict[tuple[int, frozenset[int]], int] = {}
+    groups = [
+        number.setdefault((r, topics[m] & topics[r]), len(number))
+        for m, r in zip(model.sender.tolist(), model.receiver.tolist(), strict=True)
+    ]
+    return np.array(groups, np.int32)

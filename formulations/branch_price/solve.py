@@ -32,6 +32,9 @@ class BranchPriceParams:
     ----------
     columns_per_server
         The largest number of columns that one pricing search returns.
+    refinement_gain
+        At the root the messages are distinguished by pairs instead of groups if this closes at least this share of the
+        gap.
     close
         When the bound is within this share of the value of the master problem, its dual variables are used without
         stabilisation.
@@ -59,6 +62,7 @@ class BranchPriceParams:
     """
 
     columns_per_server: int = 30
+    refinement_gain: float = 0.3
     close: float = 0.005
     most_nodes: int = 10**15
     nodes_per_second: float = 1e7
@@ -171,7 +175,7 @@ class _Search:
         # All bounds of nodes are in units of the scaled model.
         self.scaled = scaled
         self.model = model = scaled.linear
-        self.master = Master(model)
+        self.master = Master(model, grouped=True)
         everywhere = np.ones((model.n_clients, model.n_servers), np.bool_)
         self.root = Node(everywhere, model.least_distance_cost, self._distance_duals(), np.zeros(model.n_servers))
         self.nodes = 0
@@ -226,6 +230,7 @@ class _Search:
         allowed = node.allowed
         is_root = self.nodes == 1
         self._centre, self._centre_bound = self._first_duals() if is_root else node.duals, -np.inf
+        refined = False
         while True:
             self._add_columns_of_incumbent(allowed)
             solution = self.master.solve(allowed, self._time_left())
@@ -250,7 +255,26 @@ class _Search:
             if self._closes(node.bound):
                 return ()
             if not new_columns:
+                if is_root and not refined and self._refine(solution, allowed):
+                    refined = True
+                    continue
                 return self._branch(node, solution)
+
+    def _refine(self, solution: MasterSolution, allowed: BoolArray) -> bool:
+        """Distinguish the messages by pairs if this promises to raise the bound; return whether it does.
+
+        Further columns can only lower the value of the refined master problem. So its value with the present columns
+        limits what is gained.
+        """
+        refined = Master(self.model, grouped=False)
+        refined.add_all(self.master)
+        found = refined.solve(allowed, self._time_left())
+        if found is None:
+            raise OutOfTimeError
+        if found.value - solution.value < PARAMS.refinement_gain * (self._cost - solution.value):
+            return False
+        self.master = refined
+        return True
 
     def _generate_columns(self, solution: MasterSolution, allowed: BoolArray) -> tuple[float, int]:
         """Solve the pricing problem of every server; return the best bound and the number of new columns.

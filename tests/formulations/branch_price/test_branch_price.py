@@ -27,7 +27,7 @@ def small(regime, clients, seed):
 def test_the_columns_of_one_assignment_cost_as_much_as_the_assignment(seed):
     instance = random_instance(seed)
     home = random_home(instance, seed)
-    master = Master(linearise(instance))
+    master = Master(linearise(instance), grouped=False)
     for l in range(instance.n_servers):
         assert master.add(l, home == l)
         assert not master.add(l, home == l)
@@ -38,13 +38,48 @@ def test_the_columns_of_one_assignment_cost_as_much_as_the_assignment(seed):
     assert solution.shares == pytest.approx(allowed.astype(float))
 
 
+@pytest.mark.parametrize("seed", range(len(KINDS)))
+def test_groups_of_messages_do_not_change_the_cost_of_an_assignment(seed):
+    """Nothing is fixed here: only the columns say where the messages of a group end."""
+    instance = random_instance(seed)
+    for draw in range(3):
+        home = random_home(instance, 10 * seed + draw)
+        master = Master(linearise(instance), grouped=True)
+        for l in range(instance.n_servers):
+            master.add(l, home == l)
+        solution = master.solve(np.ones((instance.n_clients, instance.n_servers), np.bool_), 60)
+        assert solution.value == pytest.approx(evaluate(instance, home).objective)
+
+
+def test_messages_to_one_receiver_about_the_same_topics_share_their_rows():
+    model = linearise(small("overloaded", 30, 0))
+    topics = [set(own) for own in model.client_topics]
+    groups = {(r, *sorted(topics[m] & topics[r])) for m, r in zip(model.sender, model.receiver, strict=True)}
+    assert 2 * len(groups) < len(model.sender)
+    for grouped, flows in ((True, len(groups)), (False, len(model.sender))):
+        _, rows = Master(model, grouped=grouped).size
+        assert rows == model.n_clients + model.n_servers + 2 * flows * model.n_servers
+
+
+@pytest.mark.parametrize("gain", [0.0, 1e9])
+def test_the_root_is_refined_where_pairs_raise_the_bound(gain, monkeypatch):
+    """With the gain 0 the messages are always distinguished by pairs, with a large gain never."""
+    monkeypatch.setattr(branch_price, "PARAMS", dataclasses.replace(branch_price.PARAMS, refinement_gain=gain))
+    instance = small("overloaded", 20, 0)
+    result = solve(instance, "branch-price", time_limit=600)
+    model = linearise(instance)
+    assert result.solution.status == "optimal"
+    _, rows = Master(model, grouped=gain > 0).size
+    assert result.solution.facts["constraints"] == rows
+
+
 @pytest.mark.parametrize("seed", range(2 * len(KINDS)))
 def test_any_dual_variables_give_a_bound(seed):
     """The formula in the docstring of the master problem, at random dual variables, is below the optimum."""
     instance = enumerable_instance(seed)
     rng = np.random.default_rng(seed)
     model = linearise(instance)
-    master = Master(model)
+    master = Master(model, grouped=bool(seed % 2))
     for l in range(model.n_servers):
         master.add(l, np.full(model.n_clients, l == 0))
     everywhere = np.ones((model.n_clients, model.n_servers), np.bool_)
