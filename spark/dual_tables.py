@@ -1,7 +1,8 @@
 """The dual of a bound at full scale as a dataset, and its division into blocks.
 
-The dataset has one row for each topic: its members with their homes and active servers, and the messages along all
-pairs of members. A message is stored once, so two blocks cannot see different ones.
+The dataset has one row for each topic: its members with their homes and active servers, the messages along all pairs of
+members, and the shares of the members in the price of its storage, if capacities have prices. A message or share is
+stored once, so two blocks cannot see different ones.
 """
 
 from collections.abc import Callable, Iterator
@@ -22,14 +23,19 @@ if TYPE_CHECKING:
 
 Int64Array = npt.NDArray[np.int64]
 CLIENT_COLUMNS = ["client", "x", "y", "home", "topics", "sizes"]
-DUAL_COLUMNS = ["topic", "member", "member_home", "labels", "messages"]
-DUAL_SCHEMA = "topic bigint, member array<bigint>, member_home array<int>, labels array<int>, messages array<bigint>"
+DUAL_COLUMNS = ["topic", "member", "member_home", "labels", "messages", "shares"]
+DUAL_SCHEMA = (
+    "topic bigint, member array<bigint>, member_home array<int>, labels array<int>, messages array<bigint>, "
+    "shares array<bigint>"
+)
 # A row is either a client of the block or a topic that it needs.
 _CLIENT_FIELDS = "client bigint, x double, y double, home int, topics array<bigint>, sizes array<int>"
 
 
-def first_dual(clients: "DataFrame", labels: "DataFrame", field: Field, count: int) -> "DataFrame":
-    """Create the dual whose messages are all 0.
+def first_dual(
+    clients: "DataFrame", labels: "DataFrame", field: Field, count: int, priced: bool = False
+) -> "DataFrame":
+    """Create the dual whose messages and shares are all 0.
 
     Parameters
     ----------
@@ -41,6 +47,8 @@ def first_dual(clients: "DataFrame", labels: "DataFrame", field: Field, count: i
         Servers and sizes.
     count
         The number of active servers of each client.
+    priced
+        Whether topics have shares.
 
     Returns
     -------
@@ -51,7 +59,7 @@ def first_dual(clients: "DataFrame", labels: "DataFrame", field: Field, count: i
     return (
         joined.mapInArrow(_labels_by_topic(field.n_blocks, count), BLOCK_SCHEMA)
         .groupBy("block")
-        .applyInArrow(_silent_topics(count), DUAL_SCHEMA)
+        .applyInArrow(_silent_topics(count, priced), DUAL_SCHEMA)
     )
 
 
@@ -77,6 +85,8 @@ def block_rows(clients: "DataFrame", homes: "DataFrame", dual: "DataFrame", regi
     placed = clients.join(homes.select("client", "home"), "client")
     placed = placed.selectExpr("client", "x", "y", "home", "topic AS topics", "size AS sizes")
     own = placed.mapInArrow(_add_region(region), f"region int, {_CLIENT_FIELDS}")
+    if "shares" not in dual.columns:  # a dual of the first version has none
+        dual = dual.selectExpr("*", "CAST(array() AS array<bigint>) AS shares")
     topics = dual.select(*DUAL_COLUMNS).mapInArrow(_copy_to_regions(region), f"region int, {DUAL_SCHEMA}")
     return own.unionByName(topics, allowMissingColumns=True)
 
@@ -95,8 +105,8 @@ def read_block(
     count
         The number of active servers of each client.
     add
-        Whether a topic may have several rows, whose messages are added, as between two rounds. In a certificate each
-        topic has one row.
+        Whether a topic may have several rows, whose messages and shares are added, as between two rounds. In a
+        certificate each topic has one row.
 
     Returns
     -------
@@ -127,6 +137,11 @@ def read_block(
     _require(np.array_equal(_sizes(rows, "member_home"), size), "has topics with a wrong number of homes")
     _require(np.array_equal(_sizes(rows, "labels"), size * count), "has topics with a wrong number of labels")
     _require(np.array_equal(_sizes(rows, "messages"), pairs * count), "has topics with a wrong number of messages")
+    shares, has_shares = _flat(rows, "shares").reshape(-1, count), _sizes(rows, "shares")
+    if not len(shares):
+        shares = np.zeros((int(size.sum()), count), np.int64)
+    else:
+        _require(np.array_equal(has_shares, size * count), "has topics with a wrong number of shares")
     entry_topic = np.repeat(np.arange(len(topic)), size)
     rising = (np.diff(member) > 0) | (np.diff(entry_topic) > 0)
     _require(bool(rising.all()), "has topics whose members do not ascend")
@@ -158,12 +173,17 @@ def read_block(
         distance=_delays(x[:, None] - field.server_x[None, :], y[:, None] - field.server_y[None, :], field),
         publications=np.bincount(owner[sizes > 1], minlength=len(ids)).astype(np.int64),
         server_delay=server_delays(field),
+        cloud_delay=field.cloud_delay,
         labels=node_labels,
         first=node[first],
         second=node[second],
         receivers=size[pair_topic] - 1,
         topic=pair_topic,
         messages=_flat(rows, "messages").reshape(-1, count),
+        spool=field.spool_per_member * size.astype(np.float64),
+        member=node,
+        member_topic=entry_topic,
+        shares=shares,
     )
     return block, home, offsets(pairs), rows
 
@@ -191,34 +211,38 @@ def _delays(dx: FloatArray, dy: FloatArray, field: Field) -> FloatArray:
 
 
 def _added(rows: pa.Table) -> pa.Table:
-    """Add the messages of rows of the same topic."""
-    topic, size = _numbers(rows, "topic"), _sizes(rows, "messages")
-    _, first, which = np.unique(topic, return_index=True, return_inverse=True)
+    """Add the messages and the shares of rows of the same topic."""
+    _, first, which = np.unique(_numbers(rows, "topic"), return_index=True, return_inverse=True)
     kept = rows.take(pa.array(first))
-    start = offsets(size[first])
-    _require(np.array_equal(size, size[first][which]), "has rows of one topic with different numbers of messages")
-    place = np.arange(int(size.sum())) - np.repeat(np.cumsum(size) - size, size) + np.repeat(start[which], size)
-    total = np.zeros(int(start[-1]), np.int64)
-    np.add.at(total, place, _flat(rows, "messages"))
-    return with_messages(kept, np.diff(start), total)
+    for name in ("messages", "shares"):
+        size = _sizes(rows, name)
+        start = offsets(size[first])
+        _require(np.array_equal(size, size[first][which]), f"has rows of one topic with different numbers of {name}")
+        place = np.arange(int(size.sum())) - np.repeat(np.cumsum(size) - size, size) + np.repeat(start[which], size)
+        total = np.zeros(int(start[-1]), np.int64)
+        np.add.at(total, place, _flat(rows, name))
+        kept = with_numbers(kept, name, np.diff(start), total)
+    return kept
 
 
-def with_messages(rows: pa.Table, sizes: Int64Array, messages: Int64Array) -> pa.Table:
-    """Return rows of topics with other messages.
+def with_numbers(rows: pa.Table, name: str, sizes: Int64Array, values: Int64Array) -> pa.Table:
+    """Return rows of topics with other messages or shares.
 
     Parameters
     ----------
     rows
         The rows.
-    sizes, messages
-        The messages of all rows, as for :func:`lists`.
+    name
+        ``messages`` or ``shares``.
+    sizes, values
+        The numbers of all rows, as for :func:`lists`.
 
     Returns
     -------
     pyarrow.Table
         The rows.
     """
-    return rows.set_column(rows.schema.get_field_index("messages"), "messages", lists(sizes, messages))
+    return rows.set_column(rows.schema.get_field_index(name), name, lists(sizes, values))
 
 
 def _require(holds: bool, problem: str) -> None:
@@ -270,8 +294,8 @@ def _labels_by_topic(n_blocks: int, count: int) -> Callable[[Iterator[pa.RecordB
     return regroup
 
 
-def _silent_topics(count: int) -> Callable[[pa.Table], pa.Table]:
-    """Return a function for ``applyInArrow`` that makes the topics of a block, with messages of 0."""
+def _silent_topics(count: int, priced: bool) -> Callable[[pa.Table], pa.Table]:
+    """Return a function for ``applyInArrow`` that makes the topics of a block, with messages and shares of 0."""
 
     def make(table: pa.Table) -> pa.Table:
         entries = unpack(table["payload"], 3 + count)
@@ -287,6 +311,7 @@ def _silent_topics(count: int) -> Callable[[pa.Table], pa.Table]:
                 "member_home": lists(size, entries[2].astype(np.int32)),
                 "labels": lists(size * count, labels.astype(np.int32)),
                 "messages": lists(pairs * count, np.zeros(int(pairs.sum()) * count, np.int64)),
+                "shares": lists(size * count * priced, np.zeros(int(size.sum()) * count * priced, np.int64)),
             }
         )
 
