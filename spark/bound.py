@@ -328,7 +328,7 @@ class _Round:
 
     def _temperature(self) -> float:
         """Return the temperature of the round; from round to round it falls by the same factor."""
-        passed = self.number / max(self.options.rounds - 1, 1)
+        passed = self.number / (self.options.rounds - 1) if self.options.rounds > 1 else 1.0
         heat: float = FIRST_HEAT * (LAST_HEAT / FIRST_HEAT) ** passed
         return max(heat * self.mean_delay, float(np.finfo(np.float32).tiny))
 
