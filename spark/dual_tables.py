@@ -1,7 +1,8 @@
 """The dual of a bound at full scale as a dataset, and its division into blocks.
 
-The dataset has one row for each topic: its members with their homes and active servers, and the messages along all
-pairs of members. A message is stored once, so two blocks cannot see different ones.
+The dataset has one row for each topic: its members with their homes and active servers, the messages along all pairs of
+members, and the shares of the members in the price of its storage, if capacities have prices. A message or share is
+stored once, so two blocks cannot see different ones.
 """
 
 from collections.abc import Callable, Iterator
@@ -11,14 +12,10 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from relocbench.formulations.certificates.block_bound import DualBlock, client_weights
+from relocbench.formulations.certificates.block_bound import DualBlock
 from relocbench.instances.errors import InputError
-from relocbench.instances.files.edge_list import BOTH
-from relocbench.instances.instance import PUBLISHES, SUBSCRIBES
 from relocbench.instances.kernels.ragged import FloatArray, IntArray, offsets
-from relocbench.instances.role_weights import receiver_counts
 from relocbench.spark.blocks import BLOCK_SCHEMA, pack, unpack
-from relocbench.spark.membership_roles import with_role, without_role
 from relocbench.spark.placement import Field
 
 if TYPE_CHECKING:
@@ -26,32 +23,19 @@ if TYPE_CHECKING:
 
 Int64Array = npt.NDArray[np.int64]
 CLIENT_COLUMNS = ["client", "x", "y", "home", "topics", "sizes"]
-DUAL_COLUMNS = ["topic", "member", "member_home", "labels", "messages"]
-DUAL_SCHEMA = "topic bigint, member array<bigint>, member_home array<int>, labels array<int>, messages array<bigint>"
-# Columns of a field with roles: in a row of a topic those of its members, in a row of a client those in its topics.
-_ROLE_COLUMN, _ROLES_COLUMN = "role", "roles"
+DUAL_COLUMNS = ["topic", "member", "member_home", "labels", "messages", "shares"]
+DUAL_SCHEMA = (
+    "topic bigint, member array<bigint>, member_home array<int>, labels array<int>, messages array<bigint>, "
+    "shares array<bigint>"
+)
 # A row is either a client of the block or a topic that it needs.
 _CLIENT_FIELDS = "client bigint, x double, y double, home int, topics array<bigint>, sizes array<int>"
 
 
-def dual_schema(field: Field) -> str:
-    """Return the schema of the dual.
-
-    Parameters
-    ----------
-    field
-        The field.
-
-    Returns
-    -------
-    str
-        ``DUAL_SCHEMA``, with roles also a column for the role of each member.
-    """
-    return f"{DUAL_SCHEMA}, {_ROLE_COLUMN} array<tinyint>" if field.roles else DUAL_SCHEMA
-
-
-def first_dual(clients: "DataFrame", labels: "DataFrame", field: Field, count: int) -> "DataFrame":
-    """Create the dual whose messages are all 0.
+def first_dual(
+    clients: "DataFrame", labels: "DataFrame", field: Field, count: int, priced: bool = False
+) -> "DataFrame":
+    """Create the dual whose messages and shares are all 0.
 
     Parameters
     ----------
@@ -63,25 +47,23 @@ def first_dual(clients: "DataFrame", labels: "DataFrame", field: Field, count: i
         Servers and sizes.
     count
         The number of active servers of each client.
+    priced
+        Whether topics have shares.
 
     Returns
     -------
     pyspark.sql.DataFrame
-        Rows of :func:`dual_schema`.
+        Rows of ``DUAL_SCHEMA``.
     """
-    role = [_ROLE_COLUMN] if field.roles else []
-    joined = clients.select("client", "topic", *role).join(labels, "client")
+    joined = clients.select("client", "topic").join(labels, "client").select("client", "home", "labels", "topic")
     return (
-        joined.select("client", "home", "labels", "topic", *role)
-        .mapInArrow(_labels_by_topic(field.n_blocks, count), BLOCK_SCHEMA)
+        joined.mapInArrow(_labels_by_topic(field.n_blocks, count), BLOCK_SCHEMA)
         .groupBy("block")
-        .applyInArrow(_silent_topics(count, field.roles), dual_schema(field))
+        .applyInArrow(_silent_topics(count, priced), DUAL_SCHEMA)
     )
 
 
-def block_rows(
-    clients: "DataFrame", homes: "DataFrame", dual: "DataFrame", field: Field, region: IntArray
-) -> "DataFrame":
+def block_rows(clients: "DataFrame", homes: "DataFrame", dual: "DataFrame", region: IntArray) -> "DataFrame":
     """Group clients by the region of their home, together with the topics that they need.
 
     Parameters
@@ -91,9 +73,7 @@ def block_rows(
     homes
         Columns ``client`` and ``home``.
     dual
-        Rows of :func:`dual_schema`.
-    field
-        The field.
+        Rows of ``DUAL_SCHEMA``.
     region
         The region of each server.
 
@@ -103,13 +83,11 @@ def block_rows(
         Rows of clients and rows of topics, each with a column ``region``.
     """
     placed = clients.join(homes.select("client", "home"), "client")
-    role = [_ROLE_COLUMN] if field.roles else []
-    placed = placed.selectExpr(
-        "client", "x", "y", "home", "topic AS topics", "size AS sizes", *(f"{name} AS {_ROLES_COLUMN}" for name in role)
-    )
-    client_fields = f"{_CLIENT_FIELDS}, {_ROLES_COLUMN} array<tinyint>" if role else _CLIENT_FIELDS
-    own = placed.mapInArrow(_add_region(region), f"region int, {client_fields}")
-    topics = dual.select(*DUAL_COLUMNS, *role).mapInArrow(_copy_to_regions(region), f"region int, {dual_schema(field)}")
+    placed = placed.selectExpr("client", "x", "y", "home", "topic AS topics", "size AS sizes")
+    own = placed.mapInArrow(_add_region(region), f"region int, {_CLIENT_FIELDS}")
+    if "shares" not in dual.columns:  # a dual of the first version has none
+        dual = dual.selectExpr("*", "CAST(array() AS array<bigint>) AS shares")
+    topics = dual.select(*DUAL_COLUMNS).mapInArrow(_copy_to_regions(region), f"region int, {DUAL_SCHEMA}")
     return own.unionByName(topics, allowMissingColumns=True)
 
 
@@ -127,8 +105,8 @@ def read_block(
     count
         The number of active servers of each client.
     add
-        Whether a topic may have several rows, whose messages are added, as between two rounds. In a certificate each
-        topic has one row.
+        Whether a topic may have several rows, whose messages and shares are added, as between two rounds. In a
+        certificate each topic has one row.
 
     Returns
     -------
@@ -144,12 +122,10 @@ def read_block(
     Raises
     ------
     InputError
-        If topics or roles differ from those of the own clients, or a client has different labels in different topics.
+        If topics differ from those of the own clients, or a client has different labels in different topics.
     """
-    client_columns = [*CLIENT_COLUMNS, *([_ROLES_COLUMN] if field.roles else [])]
-    dual_columns = [*DUAL_COLUMNS, *([_ROLE_COLUMN] if field.roles else [])]
-    own = table.filter(table["client"].is_valid()).select(client_columns).sort_by("client").combine_chunks()
-    rows = table.filter(table["topic"].is_valid()).select(dual_columns).sort_by("topic").combine_chunks()
+    own = table.filter(table["client"].is_valid()).select(CLIENT_COLUMNS).sort_by("client").combine_chunks()
+    rows = table.filter(table["topic"].is_valid()).select(DUAL_COLUMNS).sort_by("topic").combine_chunks()
     if add:
         rows = _added(rows)
     servers = len(field.server_x)
@@ -161,11 +137,12 @@ def read_block(
     _require(np.array_equal(_sizes(rows, "member_home"), size), "has topics with a wrong number of homes")
     _require(np.array_equal(_sizes(rows, "labels"), size * count), "has topics with a wrong number of labels")
     _require(np.array_equal(_sizes(rows, "messages"), pairs * count), "has topics with a wrong number of messages")
+    shares, has_shares = _flat(rows, "shares").reshape(-1, count), _sizes(rows, "shares")
+    if not len(shares):
+        shares = np.zeros((int(size.sum()), count), np.int64)
+    else:
+        _require(np.array_equal(has_shares, size * count), "has topics with a wrong number of shares")
     entry_topic = np.repeat(np.arange(len(topic)), size)
-    role = np.full(len(member), BOTH)
-    if field.roles:
-        _require(np.array_equal(_sizes(rows, _ROLE_COLUMN), size), "has topics with a wrong number of roles")
-        role = _flat(rows, _ROLE_COLUMN)
     rising = (np.diff(member) > 0) | (np.diff(entry_topic) > 0)
     _require(bool(rising.all()), "has topics whose members do not ascend")
     labels = _flat(rows, "labels").reshape(-1, count)
@@ -182,41 +159,31 @@ def read_block(
     _require(np.array_equal(node_labels[node], labels), "has different labels for one client")
     sizes = _flat(own, "sizes")
     owner = np.repeat(np.arange(len(ids)), _sizes(own, "topics"))
-    own_role = _flat(own, _ROLES_COLUMN) if field.roles else np.full(len(owner), BOTH)
-    wanted = np.stack([owner, _flat(own, "topics"), sizes, own_role])
+    wanted = np.stack([owner, _flat(own, "topics"), sizes])
     mine = node < len(ids)
-    found = np.stack([node[mine], topic[entry_topic[mine]], size[entry_topic[mine]], role[mine]])
+    found = np.stack([node[mine], topic[entry_topic[mine]], size[entry_topic[mine]]])
     same = wanted.shape == found.shape and np.array_equal(_sorted(wanted), _sorted(found))
-    # Every member is an own client of one block, so all roles are compared.
-    _require(same, "has other topics or roles than the clients")
+    _require(same, "has other topics than the clients")
 
     first, second = _pairs(size)
     pair_topic = np.repeat(np.arange(len(topic)), pairs)
-    publishers, subscribers = (
-        np.bincount(entry_topic[(role & part) > 0], minlength=len(topic)) for part in (PUBLISHES, SUBSCRIBES)
-    )
-    receivers = receiver_counts(role, subscribers[entry_topic])
-    subscribes = (role & SUBSCRIBES) > 0
     x, y = _numbers(own, "x"), _numbers(own, "y")
     block = DualBlock(
         own=len(ids),
         distance=_delays(x[:, None] - field.server_x[None, :], y[:, None] - field.server_y[None, :], field),
-        weight=client_weights(
-            node[mine],
-            role[mine],
-            size[entry_topic[mine]],
-            publishers[entry_topic[mine]],
-            subscribers[entry_topic[mine]],
-            len(ids),
-        ),
+        publications=np.bincount(owner[sizes > 1], minlength=len(ids)).astype(np.int64),
         server_delay=server_delays(field),
+        cloud_delay=field.cloud_delay,
         labels=node_labels,
         first=node[first],
         second=node[second],
-        forward=np.where(subscribes[second], receivers[first], 0),
-        backward=np.where(subscribes[first], receivers[second], 0),
+        receivers=size[pair_topic] - 1,
         topic=pair_topic,
         messages=_flat(rows, "messages").reshape(-1, count),
+        spool=field.spool_per_member * size.astype(np.float64),
+        member=node,
+        member_topic=entry_topic,
+        shares=shares,
     )
     return block, home, offsets(pairs), rows
 
@@ -244,34 +211,38 @@ def _delays(dx: FloatArray, dy: FloatArray, field: Field) -> FloatArray:
 
 
 def _added(rows: pa.Table) -> pa.Table:
-    """Add the messages of rows of the same topic."""
-    topic, size = _numbers(rows, "topic"), _sizes(rows, "messages")
-    _, first, which = np.unique(topic, return_index=True, return_inverse=True)
+    """Add the messages and the shares of rows of the same topic."""
+    _, first, which = np.unique(_numbers(rows, "topic"), return_index=True, return_inverse=True)
     kept = rows.take(pa.array(first))
-    start = offsets(size[first])
-    _require(np.array_equal(size, size[first][which]), "has rows of one topic with different numbers of messages")
-    place = np.arange(int(size.sum())) - np.repeat(np.cumsum(size) - size, size) + np.repeat(start[which], size)
-    total = np.zeros(int(start[-1]), np.int64)
-    np.add.at(total, place, _flat(rows, "messages"))
-    return with_messages(kept, np.diff(start), total)
+    for name in ("messages", "shares"):
+        size = _sizes(rows, name)
+        start = offsets(size[first])
+        _require(np.array_equal(size, size[first][which]), f"has rows of one topic with different numbers of {name}")
+        place = np.arange(int(size.sum())) - np.repeat(np.cumsum(size) - size, size) + np.repeat(start[which], size)
+        total = np.zeros(int(start[-1]), np.int64)
+        np.add.at(total, place, _flat(rows, name))
+        kept = with_numbers(kept, name, np.diff(start), total)
+    return kept
 
 
-def with_messages(rows: pa.Table, sizes: Int64Array, messages: Int64Array) -> pa.Table:
-    """Return rows of topics with other messages.
+def with_numbers(rows: pa.Table, name: str, sizes: Int64Array, values: Int64Array) -> pa.Table:
+    """Return rows of topics with other messages or shares.
 
     Parameters
     ----------
     rows
         The rows.
-    sizes, messages
-        The messages of all rows, as for :func:`lists`.
+    name
+        ``messages`` or ``shares``.
+    sizes, values
+        The numbers of all rows, as for :func:`lists`.
 
     Returns
     -------
     pyarrow.Table
         The rows.
     """
-    return rows.set_column(rows.schema.get_field_index("messages"), "messages", lists(sizes, messages))
+    return rows.set_column(rows.schema.get_field_index(name), name, lists(sizes, values))
 
 
 def _require(holds: bool, problem: str) -> None:
@@ -318,32 +289,29 @@ def _labels_by_topic(n_blocks: int, count: int) -> Callable[[Iterator[pa.RecordB
                 batch.column(name).to_numpy(zero_copy_only=False)[owner].astype(np.int64) for name in ("client", "home")
             ]
             columns += [labels[owner, k].astype(np.int64) for k in range(count)]
-            if _ROLE_COLUMN in batch.schema.names:
-                role = batch.column(_ROLE_COLUMN).flatten().to_numpy(zero_copy_only=False).astype(np.int64)
-                columns[1] = with_role(columns[1], role)
             yield pack(n_blocks, batch.column("topic").flatten().to_numpy(zero_copy_only=False), *columns)
 
     return regroup
 
 
-def _silent_topics(count: int, roles: bool) -> Callable[[pa.Table], pa.Table]:
-    """Return a function for ``applyInArrow`` that makes the topics of a block, with messages of 0."""
+def _silent_topics(count: int, priced: bool) -> Callable[[pa.Table], pa.Table]:
+    """Return a function for ``applyInArrow`` that makes the topics of a block, with messages and shares of 0."""
 
     def make(table: pa.Table) -> pa.Table:
         entries = unpack(table["payload"], 3 + count)
         entries = entries[:, np.lexsort((entries[1], entries[0]))]
-        topic, size = np.unique(entries[0], return_counts=True)
-        home, role = without_role(entries[2]) if roles else (entries[2], None)
+        topic, first, size = np.unique(entries[0], return_index=True, return_counts=True)
+        del first
         pairs = size * (size - 1) // 2
         labels = np.ascontiguousarray(entries[3:].T).ravel()
         return pa.table(
             {
                 "topic": topic,
                 "member": lists(size, entries[1]),
-                "member_home": lists(size, home.astype(np.int32)),
+                "member_home": lists(size, entries[2].astype(np.int32)),
                 "labels": lists(size * count, labels.astype(np.int32)),
                 "messages": lists(pairs * count, np.zeros(int(pairs.sum()) * count, np.int64)),
-                **({} if role is None else {_ROLE_COLUMN: lists(size, role.astype(np.int8))}),
+                "shares": lists(size * count * priced, np.zeros(int(size.sum()) * count * priced, np.int64)),
             }
         )
 
@@ -374,7 +342,9 @@ def _add_region(region: IntArray) -> Callable[[Iterator[pa.RecordBatch]], Iterat
     def add(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
             number = region[batch.column("home").to_numpy(zero_copy_only=False)].astype(np.int32)
-            yield pa.record_batch([pa.array(number), *batch.columns], names=["region", *batch.schema.names])
+            yield pa.record_batch(
+                [pa.array(number), *(batch.column(name) for name in CLIENT_COLUMNS)], names=["region", *CLIENT_COLUMNS]
+            )
 
     return add
 

@@ -13,7 +13,7 @@ from relocbench.instances.errors import InputError
 from relocbench.instances.generators.paper_generator import PaperParameters
 from relocbench.spark.anneal import AnnealOptions, anneal_rounds
 from relocbench.spark.assign import RelocOptions
-from relocbench.spark.bound import BoundOptions, bound_rounds, require_delegation
+from relocbench.spark.bound import BoundOptions, bound_rounds, check_bounded
 from relocbench.spark.checkpoints import INPUTS_KEY, RECORD_FILE, read_record, run_once
 from relocbench.spark.compare_local import local_ids, read_homes
 from relocbench.spark.field_choices import FieldChoices
@@ -204,7 +204,7 @@ def jobs_at_scale(jobs: Sequence[Job], field: Field, limits: LocalLimits) -> tup
         notes.append(f"bound: in blocks on Spark, without a time limit, {reason}")
     bounds = [job for job in chosen.values() if job.selector.method.name == SPARK_BOUND]
     if bounds:
-        require_delegation(field)
+        check_bounded(field)
     return [job for job in chosen.values() if job not in bounds] + bounds, notes
 
 

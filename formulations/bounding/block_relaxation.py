@@ -1,244 +1,306 @@
-"""Better messages for one block of clients, with all messages across its border fixed.
+"""Better messages and shares for one block of clients, with all messages across its border fixed.
 
-The block is a labelling problem without capacities: the messages that arrive from outside are added to the costs of the
-homes of its own clients. Block coordinate ascent, one pair of clients at a time, comes near to the best messages in a
-few sweeps and stops there. The first-order method of the local bound (:mod:`formulations.bounding.relaxation`) can
-continue from these messages, with good homes as its primal solution.
+The block is a labelling problem: the messages that arrive from outside are added to the costs of the homes of its own
+clients. Smoothed block coordinate ascent (:mod:`formulations.bounding.smooth_ascent`) improves its messages, the shares
+of its clients in the storage of their topics and, if wanted, the multipliers of the capacities.
 """
 
-from dataclasses import dataclass
-from typing import NamedTuple
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
 
-from relocbench.formulations.bounding.client_graph import ClientGraph
-from relocbench.formulations.bounding.dual_bound import Dual, bound_of, dual_of
-from relocbench.formulations.bounding.region import Region
-from relocbench.formulations.bounding.relaxation import Labels, Relaxation
-from relocbench.formulations.certificates.block_bound import MESSAGE_BITS, DualBlock
-from relocbench.formulations.certificates.integer_problem import WEIGHT_BITS, BoolArray
+from relocbench.formulations.bounding.smooth_ascent import (
+    Charges,
+    Pairs,
+    add_messages,
+    begin,
+    charge_compute,
+    compute_loads,
+    newton_step,
+    visit_clients,
+    visit_topics,
+)
+from relocbench.formulations.certificates.block_bound import (
+    MESSAGE_BITS,
+    MULTIPLIER_BITS,
+    UNIT_BITS,
+    DualBlock,
+    Multipliers,
+    least_charges,
+    topic_prices,
+)
+from relocbench.formulations.certificates.integer_problem import BoolArray
 from relocbench.formulations.certificates.packed_arrays import Int64Array
 from relocbench.instances.incremental_state import StateArrays, move_delta
 from relocbench.instances.kernels.compiled import compiled
-from relocbench.instances.kernels.ragged import FloatArray, IntArray
+from relocbench.instances.kernels.ragged import FloatArray, IntArray, offsets
 from relocbench.instances.region_state import RegionState
+
+# Shares are scaled down by this much, because the sum that they are scaled by is rounded.
+SHARE_ROUNDING = 1e-12
+
+
+@dataclass(frozen=True, eq=False)
+class Capacities:
+    """The capacities for the clients of a block, and what a step may do with their multipliers.
+
+    Attributes
+    ----------
+    storage, compute
+        ``A`` and ``B``.
+    load
+        The storage and the compute load of each server in the smoothed relaxation of all blocks (``2×L``). The block
+        gets a part of the capacities in proportion to its own loads. None if it is the only block.
+    adjust
+        Whether the multipliers may change.
+    """
+
+    storage: FloatArray
+    compute: FloatArray
+    load: FloatArray | None
+    adjust: bool
 
 
 @dataclass(frozen=True, eq=False)
 class BlockResult:
-    """The messages of a block after some iterations.
+    """The dual of a block after some sweeps.
 
     Attributes
     ----------
-    messages
-        All messages, as in :class:`formulations.certificates.block_bound.DualBlock`; those of fixed pairs are the same.
+    messages, shares
+        All messages and shares, as in :class:`formulations.certificates.block_bound.DualBlock`. Those of fixed pairs
+        are the same, and those of other clients are fitted to the multipliers.
+    multipliers
+        The multipliers of this block.
+    load
+        The storage and the compute load of each server in the smoothed relaxation (``2×L``).
     before, after
-        The part of the bound that the own clients contribute, in floating point.
+        The part of the bound that the own clients contribute, in floating point, with the former and the present
+        multipliers.
     """
 
     messages: Int64Array
+    shares: Int64Array
+    multipliers: Multipliers
+    load: FloatArray
     before: float
     after: float
 
 
+def fitted_shares(block: DualBlock, multipliers: Multipliers) -> Int64Array:
+    """Scale the shares of each topic at each server to its price; divide it equally if there are none.
+
+    The result for a topic depends on its row alone, so it is the same in all blocks.
+
+    Parameters
+    ----------
+    block, multipliers
+        The block and the multipliers.
+
+    Returns
+    -------
+    array
+        The shares.
+    """
+    if not any(multipliers.alpha):
+        return np.zeros_like(block.shares)
+    prices, row = topic_prices(block, multipliers)
+    total, members = (_by_topic(block, values) for values in (block.shares, np.ones_like(block.shares)))
+    place = block.member_topic[:, None], block.labels[block.member]
+    price = prices[row]
+    scale = np.divide(price, total, out=np.zeros(total.shape), where=total > 0) * (1 - SHARE_ROUNDING)
+    # What was lost by rounding is not worth another rounding.
+    scale[(total <= price) & (price <= total + members)] = 1.0
+    equal = price // np.maximum(members, 1)
+    return np.where(total[place] > 0, np.floor(block.shares * scale[place]).astype(np.int64), equal[place])
+
+
+def _by_topic(block: DualBlock, values: Int64Array) -> Int64Array:
+    """Add up values of memberships and active servers by topic and server."""
+    total = np.zeros((len(block.spool), len(block.server_delay)), np.int64)
+    np.add.at(total, (block.member_topic[:, None], block.labels[block.member]), values)
+    return total
+
+
 def improve_block(
-    block: DualBlock, home: IntArray, free: BoolArray, sweeps: int, iterations: int, checks: int
+    block: DualBlock,
+    free: BoolArray,
+    multipliers: Multipliers,
+    temperature: float,
+    sweeps: int,
+    capacities: Capacities | None = None,
 ) -> BlockResult:
-    """Improve the messages along the free pairs of a block.
+    """Improve the messages along the free pairs of a block, and the shares of its own clients.
 
     Parameters
     ----------
     block
         The block.
-    home
-        Good homes of the own clients. Each is an active server of its client.
     free
         The pairs whose messages may change. Both clients of a free pair are own clients.
+    multipliers
+        The multipliers of the capacities.
+    temperature
+        By which minima are smoothed, in ms.
     sweeps
-        The number of sweeps of block coordinate ascent over all free pairs.
-    iterations
-        The number of iterations of the first-order method that follow.
-    checks
-        The number of evaluations of the bound during these iterations. The best messages are returned.
+        The number of sweeps over all clients and topics.
+    capacities
+        The capacities; None if all multipliers are 0 and remain so.
 
     Returns
     -------
     BlockResult
-        The messages and the bounds.
+        The dual. Without other multipliers its bound is not below that of the given one.
     """
-    own = block.own
-    cost = np.zeros((len(block.labels), len(block.server_delay)))
-    cost[:own] = np.ldexp(block.weight.astype(np.float64), -WEIGHT_BITS)[:, None] * block.distance
-    fixed = ~free & ((block.first < own) | (block.second < own))
-    outside = _graph(block, cost, fixed, len(block.labels))
-    cost = bound_of(_dual(block, outside, block.messages[fixed]), Region.root(outside)).cost[:own]
-    inside = _graph(block, cost, free, own)
-    region = Region.root(inside)
-    messages = block.messages
-    before = best = bound_of(_dual(block, inside, messages[free]), region).value
-    if not free.any():
-        return BlockResult(messages, before, best)
+    own, servers = block.own, len(block.server_delay)
+    block = replace(block, shares=fitted_shares(block, multipliers))
+    delays = _PairCosts.of(block)
+    outside = 2.0 * block.publications[:, None] * block.distance
+    delays.add_to(outside, ~free & ((block.first < own) | (block.second < own)), block.messages)
+    before = _value(block, multipliers, delays, outside, free)
     labels = block.labels[:own]
-    state = _Pairs(
-        inside.first,
-        inside.second,
-        inside.forward + inside.backward,
-        inside.server_delay,
-        labels,
-        np.take_along_axis(cost, labels, axis=1),
-        np.ldexp(messages[free].astype(np.float64), -MESSAGE_BITS),
-        np.zeros((inside.n_edges, labels.shape[1])),
-    )
-    _begin(state)
-    _sweep(state, sweeps)
-    found = np.floor(state.to_first * 2.0**MESSAGE_BITS).astype(np.int64)
-    relaxation = Relaxation(region, _dual(block, inside, found).labels)
-    _warm_start(relaxation, np.ldexp(found.astype(np.float64), -MESSAGE_BITS), home)
-    for check in range(checks + 1 if iterations else 1):
-        if check:
-            relaxation.iterate(iterations // checks)
-            found = np.floor(dual_of(relaxation).messages * 2.0**MESSAGE_BITS).astype(np.int64).reshape(found.shape)
-        value = bound_of(_dual(block, inside, found), region).value
-        if value > best:
-            best, messages = value, block.messages.copy()
-            messages[free] = found
-    return BlockResult(messages, before, best)
+    charges = _charges(block, multipliers, capacities)
+    pairs = _pairs(block, delays, free, np.take_along_axis(outside, labels, axis=1))
+    pairs.cost[:] += np.minimum(charges.charge, charges.most)
+    begin(pairs)
+    factor = np.exp(-delays.cost / temperature).astype(np.float32)
+    load = np.zeros((2, servers))
+    most = [
+        temperature / max(float(values.mean()), np.finfo(float).tiny) if values.size else 0.0
+        for values in (block.spool, charges.demand)
+    ]
+    for sweep in range(sweeps):
+        visit_clients(pairs, factor, temperature, bool(sweep % 2))
+        if capacities is None:
+            continue
+        load[0], slope = visit_topics(pairs, charges, temperature)
+        load[1], compute_slope = compute_loads(pairs, charges, temperature)
+        if sweep == 0 and capacities.load is not None:
+            _take_part(charges, load, capacities)
+        if capacities.adjust and sweep < sweeps - 1:
+            charges.alpha[:] = _stored(newton_step(charges.alpha, load[0], slope, charges.storage, most[0]))
+            beta = newton_step(charges.beta, load[1], compute_slope, charges.compute, most[1])
+            charge_compute(pairs, charges, _stored(beta))
+    changed = Multipliers(_integers(charges.alpha), _integers(charges.beta))
+    better = replace(block, messages=block.messages.copy(), shares=block.shares.copy())
+    better.messages[free] = np.floor(np.ldexp(pairs.to_first, MESSAGE_BITS)).astype(np.int64)
+    if capacities is not None:
+        mine = block.member < own
+        better.shares[mine] = np.floor(np.ldexp(charges.share * (1 - SHARE_ROUNDING), MESSAGE_BITS)).astype(np.int64)
+    after = _value(better, changed, delays, outside, free)
+    if changed == multipliers and after < before:
+        return BlockResult(block.messages, block.shares, multipliers, load, before, before)
+    return BlockResult(better.messages, better.shares, changed, load, before, after)
 
 
-def _warm_start(relaxation: Relaxation, messages: FloatArray, home: IntArray) -> None:
-    """Start from given messages, and from given homes as the shares."""
-    variables, graph = relaxation.variables, relaxation.graph
-    count = messages.shape[1]
-    rank = np.argmax(relaxation.labels.server.reshape(-1, count) == home[:, None], axis=1)
-    variables.x[:] = 0.0
-    variables.x[np.arange(len(home)) * count + rank] = 1.0
-    variables.x_extrapolated[:] = variables.x
-    variables.z[:] = 0.0
-    variables.z[(np.arange(graph.n_edges) * count + rank[graph.first]) * count + rank[graph.second]] = 1.0
-    variables.message_first[:] = messages.ravel()
-    cost = relaxation.problem.pair_cost.reshape(graph.n_edges, count, count)
-    variables.message_second[:] = (cost - messages[:, :, None]).min(axis=1).ravel()
+@dataclass(frozen=True, eq=False)
+class _PairCosts:
+    """The costs of the pairs of a block, for each number of receivers that occurs."""
 
-
-class _Pairs(NamedTuple):
-    """The free pairs of a block, and the current messages between active servers.
-
-    Attributes
-    ----------
-    first, second
-        The two clients of each pair.
-    weight
-        The cost of a pair for each ms between the homes.
-    delay
-        ``dS``.
-    label
-        The active servers of each client.
-    cost
-        The cost of each active server of a client, with all messages.
-    to_first, to_second
-        The messages of each pair to the active servers of its first and second client.
-    """
-
-    first: IntArray
-    second: IntArray
-    weight: FloatArray
-    delay: FloatArray
-    label: Int64Array
+    block: DualBlock
+    kind: Int64Array
     cost: FloatArray
-    to_first: FloatArray
-    to_second: FloatArray
+
+    @classmethod
+    def of(cls, block: DualBlock) -> "_PairCosts":
+        receivers, kind = np.unique(block.receivers, return_inverse=True)
+        cost = (2.0 / receivers)[:, None, None] * block.server_delay[None, :, :]
+        return cls(block, kind.astype(np.int64), cost)
+
+    def add_to(self, cost: FloatArray, kept: BoolArray, messages: Int64Array) -> None:
+        """Add the messages of some pairs to the costs of the own clients."""
+        block, given = self.block, np.ldexp(messages[kept].astype(np.float64), -MESSAGE_BITS)
+        add_messages(cost, block.first[kept], block.second[kept], self.kind[kept], self.cost, block.labels, given)
 
 
-@compiled
-def _begin(s: _Pairs) -> None:
-    """Compute the messages to the second clients, and add all messages to the costs."""
-    count = s.label.shape[1]
-    for e in range(len(s.first)):
-        i, j = s.first[e], s.second[e]
-        for b in range(count):
-            least = np.inf
-            for a in range(count):
-                least = min(least, s.weight[e] * s.delay[s.label[i, a], s.label[j, b]] - s.to_first[e, a])
-            s.to_second[e, b] = least
-            s.cost[j, b] += least
-        for a in range(count):
-            s.cost[i, a] += s.to_first[e, a]
+def _value(
+    block: DualBlock, multipliers: Multipliers, delays: _PairCosts, outside: FloatArray, free: BoolArray
+) -> float:
+    """Return the sum of the least costs of the own clients."""
+    cost = outside.copy()
+    if multipliers.charging:
+        cost += np.ldexp(least_charges(block, multipliers).astype(np.float64), -UNIT_BITS)
+    delays.add_to(cost, free, block.messages)
+    return float(cost.min(axis=1).sum()) if block.own else 0.0
 
 
-@compiled
-def _sweep(s: _Pairs, times: int) -> None:
-    """Visit all pairs forwards and backwards. At each one, divide the costs of both clients and the pair anew.
-
-    The least sum of the costs of a server of the first client, one of the second and of the pair is divided in halves.
-    What remains goes to the second client, as far as the pair allows, and then to the first. No step lowers the bound.
-    """
-    count = s.label.shape[1]
-    total = np.empty((count, count))
-    for number in range(2 * times):
-        for k in range(len(s.first)):
-            e = k if number % 2 == 0 else len(s.first) - 1 - k
-            i, j = s.first[e], s.second[e]
-            for a in range(count):
-                rest_first = s.cost[i, a] - s.to_first[e, a]
-                least = np.inf
-                for b in range(count):
-                    pair = s.weight[e] * s.delay[s.label[i, a], s.label[j, b]]
-                    total[a, b] = rest_first + pair + s.cost[j, b] - s.to_second[e, b]
-                    least = min(least, total[a, b])
-                for b in range(count):
-                    total[a, b] -= 0.5 * least
-                # The cost of the first client after the first step is half of the least sum.
-                s.to_first[e, a] += 0.5 * least - s.cost[i, a]
-                s.cost[i, a] = 0.5 * least
-            for b in range(count):
-                least = np.inf
-                for a in range(count):
-                    least = min(least, total[a, b])
-                for a in range(count):
-                    total[a, b] -= least
-                s.to_second[e, b] += least - s.cost[j, b]
-                s.cost[j, b] = least
-            for a in range(count):
-                least = np.inf
-                for b in range(count):
-                    least = min(least, total[a, b])
-                s.to_first[e, a] += least
-                s.cost[i, a] += least
-
-
-def _graph(block: DualBlock, cost: FloatArray, kept: BoolArray, clients: int) -> ClientGraph:
-    """Return some pairs of a block as a graph without loads."""
-    servers = len(block.server_delay)
-    forward, backward = np.zeros((2, int(kept.sum())))
-    for weight, receivers in ((forward, block.forward[kept]), (backward, block.backward[kept])):
-        np.divide(1.0, receivers, out=weight, where=receivers > 0)
-    none = np.empty(0, np.int32)
-    return ClientGraph(
-        first=block.first[kept].astype(np.int32),
-        second=block.second[kept].astype(np.int32),
-        forward=forward,
-        backward=backward,
-        distance_cost=np.ascontiguousarray(cost),
-        detour=np.zeros(clients),
-        demand=np.zeros(clients),
-        topic_start=np.zeros(clients + 1, np.int64),
-        topic=none,
-        spool=np.empty(0),
-        loading=none,
-        storage_capacity=np.ones(servers),
-        compute_capacity=np.ones(servers),
-        server_delay=np.ascontiguousarray(block.server_delay),
+def _pairs(block: DualBlock, delays: _PairCosts, free: BoolArray, cost: FloatArray) -> Pairs:
+    first, second = block.first[free], block.second[free]
+    ends = np.concatenate([first, second])
+    incident = np.argsort(ends, kind="stable") % max(len(first), 1)
+    given = np.ldexp(block.messages[free].astype(np.float64), -MESSAGE_BITS)
+    return Pairs(
+        first=first,
+        second=second,
+        kind=delays.kind[free],
+        pair_cost=delays.cost,
+        incident_start=offsets(np.bincount(ends, minlength=block.own)),
+        incident=incident,
+        label=block.labels[: block.own],
+        cost=cost,
+        to_first=given,
+        to_second=np.zeros_like(given),
     )
 
 
-def _dual(block: DualBlock, graph: ClientGraph, messages: Int64Array) -> Dual:
-    """Return the dual with the given messages along all pairs of a graph."""
-    active = np.zeros((graph.n_clients, graph.n_servers), np.bool_)
-    np.put_along_axis(active, block.labels[: graph.n_clients], True, axis=1)
-    zeros = np.zeros(graph.n_servers)
-    given = np.ldexp(messages.ravel().astype(np.float64), -MESSAGE_BITS)
-    return Dual(Labels.of(active), given, np.zeros(0), zeros, zeros, np.zeros(graph.n_servers, np.bool_))
+def _charges(block: DualBlock, multipliers: Multipliers, capacities: Capacities | None) -> Charges:
+    """Return the charges of the own clients, with the fitted shares of the block."""
+    own, servers, labels = block.own, len(block.server_delay), block.labels[: block.own]
+    mine = block.member < own
+    member, topic = block.member[mine], block.member_topic[mine]
+    demand = np.asarray(np.bincount(member, block.spool[topic], minlength=own), np.float64)
+    alpha, beta = (
+        np.ldexp(np.array(values, np.float64), -MULTIPLIER_BITS) for values in (multipliers.alpha, multipliers.beta)
+    )
+    share = np.ldexp(block.shares[mine].astype(np.float64), -MESSAGE_BITS)
+    charge: FloatArray = beta[labels] * demand[:, None]
+    np.add.at(charge, member, share)
+    delegated = 2 * block.cloud_delay - block.server_delay.max(axis=1)
+    part = np.ones((len(block.spool) if capacities is not None else 0, servers))
+    if capacities is not None and not mine.all():
+        # The own clients pay the part of the price that their shares have now; they count if there are none.
+        everyone = np.ones_like(block.shares)
+        counts = _by_topic(block, everyone * mine[:, None]), _by_topic(block, everyone)
+        shares = _by_topic(block, block.shares * mine[:, None]), _by_topic(block, block.shares)
+        of, total = (np.where(shares[1] > 0, shares[k], counts[k]) for k in range(2))
+        part = of / np.maximum(total, 1)
+    capacity = (
+        [np.array(values) for values in (capacities.storage, capacities.compute)]
+        if capacities
+        else [np.zeros(servers)] * 2
+    )
+    return Charges(
+        start=offsets(np.bincount(topic, minlength=len(block.spool))),
+        member=member,
+        spool=block.spool,
+        part=part,
+        share=share,
+        demand=demand,
+        most=delegated[labels] * block.publications[:, None],
+        charge=charge,
+        alpha=alpha,
+        beta=beta,
+        storage=capacity[0],
+        compute=capacity[1],
+    )
+
+
+def _take_part(charges: Charges, load: FloatArray, capacities: Capacities) -> None:
+    """Give the block a part of the capacities in proportion to its part of the loads of all blocks."""
+    assert capacities.load is not None
+    part = np.divide(load, capacities.load, out=np.zeros_like(load), where=capacities.load > 0)
+    charges.storage[:] *= part[0]
+    charges.compute[:] *= part[1]
+
+
+def _integers(values: FloatArray) -> tuple[int, ...]:
+    return tuple(np.floor(np.ldexp(values, MULTIPLIER_BITS)).astype(np.int64).tolist())
+
+
+def _stored(values: FloatArray) -> FloatArray:
+    """Return multipliers as a certificate can store them."""
+    return np.ldexp(np.floor(np.ldexp(values, MULTIPLIER_BITS)), -MULTIPLIER_BITS)
 
 
 def likely_labels(state: RegionState, count: int) -> npt.NDArray[np.int32]:

@@ -5,10 +5,13 @@ share a topic. It contains all topics of its own clients, and the messages along
 is the sum, over all blocks, of the least costs of the own clients. It is a bound because each message is computed from
 its own topic alone: both blocks that contain a pair of clients compute the same messages for it, in the same unit.
 
-No capacity is charged. So the bound holds if delegation never makes an assignment cheaper, which
-:func:`check_delegation` verifies.
+Every member of a topic publishes and subscribes. Multipliers ``α_l, β_l ≥ 0`` charge the loads of servers, as in
+docs/certificates.md: a client pays ``β_l·U_m`` and shares of ``α_l·u_n`` where its messages are processed, or at least
+``f_m·(2·dC - the largest dS from l)`` where they are delegated. The smaller of the two holds for every ``θ``. The bound
+without multipliers holds if delegation never makes an assignment cheaper, which :func:`check_delegation` verifies.
 """
 
+import math
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -19,23 +22,88 @@ from relocbench.formulations.certificates.certificate import Dual
 from relocbench.formulations.certificates.exact_bound import DualBound
 from relocbench.formulations.certificates.integer_problem import (
     WEIGHT_BITS,
+    AddedCosts,
     BoolArray,
     IntegerProblem,
+    exact_integers,
     integer_array,
     rounded_delays,
     rounded_weights,
 )
 from relocbench.formulations.certificates.packed_arrays import Int64Array
 from relocbench.formulations.certificates.region import root_region
-from relocbench.instances.errors import InputError
-from relocbench.instances.instance import PUBLISHES, SUBSCRIBES
+from relocbench.instances.errors import InputError, shown
 from relocbench.instances.kernels.ragged import FloatArray
-from relocbench.instances.role_weights import receiver_counts
 
 # Messages are integer multiples of 2^-MESSAGE_BITS. The sums are computed in units that are finer by FINER bits.
 MESSAGE_BITS = 16
 FINER = 12
 UNIT_BITS = MESSAGE_BITS + FINER
+# Multipliers are integer multiples of 2^-MULTIPLIER_BITS.
+MULTIPLIER_BITS = 40
+MOST_MULTIPLIER = 1 << 62
+# Larger shares, and larger costs of a delegated publication, are of no use: this many units are 2^24 ms or 2^12 ms.
+MOST_PRICE = 1 << 40
+
+
+@dataclass(frozen=True)
+class Multipliers:
+    """The multipliers of all capacities, which are the same in all blocks.
+
+    Attributes
+    ----------
+    alpha, beta
+        The multipliers of storage and compute of each server, in units of ``2^-MULTIPLIER_BITS``.
+    """
+
+    alpha: tuple[int, ...]
+    beta: tuple[int, ...]
+
+    def __post_init__(self) -> None:
+        for name, values in (("alpha", self.alpha), ("beta", self.beta)):
+            for server, value in enumerate(values):
+                if type(value) is not int or not 0 <= value <= MOST_MULTIPLIER:
+                    problem = f"expected a whole number from 0 to {MOST_MULTIPLIER}, got {shown(value)}"
+                    raise InputError(f"{name}[{server}]", problem)
+
+    @classmethod
+    def none(cls, servers: int) -> "Multipliers":
+        """Create multipliers of 0.
+
+        Parameters
+        ----------
+        servers
+            The number of servers.
+
+        Returns
+        -------
+        Multipliers
+            The multipliers, which charge nothing for loads.
+        """
+        return cls((0,) * servers, (0,) * servers)
+
+    @property
+    def charging(self) -> bool:
+        """Whether any multiplier is above 0."""
+        return any(self.alpha) or any(self.beta)
+
+    def capacity_cost(self, storage_capacity: FloatArray, compute_capacity: FloatArray) -> int:
+        """Compute what the multipliers pay for the capacities, which the bound loses.
+
+        Parameters
+        ----------
+        storage_capacity, compute_capacity
+            ``A`` and ``B``.
+
+        Returns
+        -------
+        int
+            ``Σ_l α_l·A_l + β_l·B_l`` in units of ``2^-UNIT_BITS``, rounded up for each server.
+        """
+        capacities, bits = exact_integers(storage_capacity, compute_capacity)
+        prices = integer_array(list(self.alpha)) * capacities[0] + integer_array(list(self.beta)) * capacities[1]
+        by = MULTIPLIER_BITS + bits - UNIT_BITS
+        return sum(-(-price >> by) for price in prices.tolist())
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,34 +116,46 @@ class DualBlock:
         The number of own clients, which come first.
     distance
         ``dH`` of the own clients (``own×L``).
-    weight
-        ``w`` of each own client in units of ``2^-WEIGHT_BITS``, as :func:`client_weights` computes it.
+    publications
+        ``f``: the number of topics of each own client that have another member.
     server_delay
         ``dS``, symmetric.
+    cloud_delay
+        ``dC``.
     labels
         The active servers of every client, ascending (one row for each client, all of the same length).
     first, second
         The two clients of each pair of members of a topic. A pair that shares several topics is there several times.
-    forward, backward
-        ``|R|`` of what the first client of each pair publishes to the topic and the second receives, and the other way
-        round; 0 where this is nothing.
+    receivers
+        ``|R|`` of the topic of each pair: its members without one.
     topic
         The topic of each pair, ascending.
     messages
         One number for each pair and each active server of its first client, in units of ``2^-MESSAGE_BITS``.
+    spool
+        ``u`` of each topic.
+    member, member_topic
+        The client and the topic of each membership; topics ascend. Each topic of an own client has all its members.
+    shares
+        One number for each membership and each active server of the client, in units of ``2^-MESSAGE_BITS``: what it
+        pays of the topic's storage.
     """
 
     own: int
     distance: FloatArray
-    weight: Int64Array
+    publications: Int64Array
     server_delay: FloatArray
+    cloud_delay: float
     labels: Int64Array
     first: Int64Array
     second: Int64Array
-    forward: Int64Array
-    backward: Int64Array
+    receivers: Int64Array
     topic: Int64Array
     messages: Int64Array
+    spool: FloatArray
+    member: Int64Array
+    member_topic: Int64Array
+    shares: Int64Array
 
 
 class BlockProblem(IntegerProblem):
@@ -110,69 +190,53 @@ class BlockProblem(IntegerProblem):
         self.distance = rounded_delays(distance)
         self.publications = np.zeros(clients, np.int64)
         weight = np.zeros(clients, np.int64)
-        weight[: block.own] = block.weight
+        # All members publish and subscribe: each receives as much as it sends.
+        weight[: block.own] = 2 * block.publications << WEIGHT_BITS
         self.weight = rounded_weights(weight)
         self.first, self.second = block.first[kept], block.second[kept]
-        self.edge_weights = [rounded_weights(_shares(block.forward[kept]) + _shares(block.backward[kept]))]
+        self.edge_weights = [rounded_weights(2 * ((1 << WEIGHT_BITS) // block.receivers[kept]))]
         ends = np.concatenate([self.first, self.second])
         self.degree = int(np.bincount(ends, minlength=1).max())
         self.sender, self.receiver = none, none
         self.sent = self.sent_least = rounded_weights(none)
 
 
-def _shares(receivers: Int64Array) -> Int64Array:
-    """Return ``1/|R|`` in units of ``2^-WEIGHT_BITS``, rounded down; 0 where there is no receiver."""
-    return np.where(receivers > 0, (1 << WEIGHT_BITS) // np.maximum(receivers, 1), 0)
-
-
-def client_weights(
-    owner: Int64Array, role: Int64Array, size: Int64Array, publishers: Int64Array, subscribers: Int64Array, clients: int
-) -> Int64Array:
-    """Return the weight ``w`` of each client, as an integer.
-
-    Parameters
-    ----------
-    owner, role, size, publishers, subscribers, clients
-        As for :func:`instances.role_weights.publications_and_weights`.
-
-    Returns
-    -------
-    array
-        The weights in units of ``2^-WEIGHT_BITS``, each term rounded down.
-    """
-    weight = np.bincount(owner[receiver_counts(role, subscribers) > 0], minlength=clients).astype(np.int64)
-    weight <<= WEIGHT_BITS
-    only = size - subscribers
-    both = publishers - only - (role == (PUBLISHES | SUBSCRIBES))
-    # The sum over all other publishers with as many receivers is rounded, not its terms: so it is an integer where all
-    # members publish and subscribe.
-    received = (only << WEIGHT_BITS) // np.maximum(subscribers, 1) + (both << WEIGHT_BITS) // np.maximum(
-        subscribers - 1, 1
-    )
-    np.add.at(weight, owner, np.where(role & SUBSCRIBES, received, 0))
-    return weight
-
-
-def block_bound(block: DualBlock) -> int:
+def block_bound(block: DualBlock, multipliers: Multipliers, balanced: bool = True) -> int:
     """Compute what the own clients of a block contribute to the bound.
 
     Parameters
     ----------
     block
         The block.
+    multipliers
+        The multipliers. What they pay for the capacities is not part of any block.
+    balanced
+        Which messages the inactive homes of first clients get, as for
+        :class:`formulations.certificates.exact_bound.DualBound`.
 
     Returns
     -------
     int
         The sum of their least costs, in units of ``2^-UNIT_BITS``.
+
+    Raises
+    ------
+    InputError
+        If the shares of a topic are not from 0 on, or are more than its price.
     """
     if not block.own:
         return 0
     kept = (block.first < block.own) | (block.second < block.own)
     problem = BlockProblem(block, kept)
+    check_shares(block, multipliers)
+    if multipliers.charging:
+        charges = np.zeros((problem.n_clients, problem.n_servers), np.int64)
+        charges[: block.own] = least_charges(block, multipliers)
+        problem.added = AddedCosts(charges, Fraction(1, 1 << UNIT_BITS))
     active = np.zeros((problem.n_clients, problem.n_servers), np.bool_)
     np.put_along_axis(active, block.labels, True, axis=1)
     zeros = (0,) * problem.n_servers
+    # The charges are costs of homes, so the multipliers of this dual are 0.
     dual = Dual(
         bits=MESSAGE_BITS,
         multiplier_bits=0,
@@ -184,8 +248,89 @@ def block_bound(block: DualBlock) -> int:
         messages=block.messages[kept].ravel(),
         shares=np.empty(0, np.int64),
     )
-    bound = DualBound(problem, root_region(problem), dual, finer=FINER)
+    bound = DualBound(problem, root_region(problem), dual, finer=FINER, balanced=balanced)
     return sum(bound.least[: block.own].tolist())
+
+
+def topic_prices(block: DualBlock, multipliers: Multipliers) -> tuple[Int64Array, Int64Array]:
+    """Compute how much the shares of a topic at a server may be together.
+
+    Parameters
+    ----------
+    block, multipliers
+        The block and the multipliers.
+
+    Returns
+    -------
+    prices
+        ``α_l·u_n`` in units of ``2^-MESSAGE_BITS``, rounded down and at most ``MOST_PRICE``: one row for each spool.
+    row
+        The row of each topic.
+    """
+    spools, row = np.unique(block.spool, return_inverse=True)
+    (integers,), bits = exact_integers(spools)
+    exact = integers[:, None] * integer_array(list(multipliers.alpha))[None, :] >> MULTIPLIER_BITS + bits - MESSAGE_BITS
+    return np.minimum(exact, MOST_PRICE).astype(np.int64), row
+
+
+def check_shares(block: DualBlock, multipliers: Multipliers) -> None:
+    """Check that all shares are from 0 on, and those of a topic at a server at most its price: ``Σ_m λ ≤ α_l·u_n``.
+
+    Parameters
+    ----------
+    block, multipliers
+        The block and the multipliers.
+
+    Raises
+    ------
+    InputError
+        If a share is below 0, or the shares of a topic are too large.
+    """
+    shares, servers = block.shares, len(block.server_delay)
+    if shares.shape != (len(block.member), block.labels.shape[1]):
+        raise InputError("shares", "expected one for each membership and active server")
+    if not shares.any():
+        return
+    if (shares < 0).any() or (shares > MOST_PRICE).any():
+        raise InputError("shares", f"expected numbers from 0 to {MOST_PRICE}")
+    prices, row = topic_prices(block, multipliers)
+    # Fewer than 2^22 members have sums below 2^62.
+    total = np.zeros((len(block.spool), servers), np.int64)
+    np.add.at(total, (block.member_topic[:, None], block.labels[block.member]), shares)
+    if (total > prices[row]).any():
+        raise InputError("shares", "expected no more than the price of each topic, got more")
+
+
+def least_charges(block: DualBlock, multipliers: Multipliers) -> Int64Array:
+    """Compute what each own client pays at least at each server for its load, processed there or delegated.
+
+    Parameters
+    ----------
+    block, multipliers
+        The block and the multipliers.
+
+    Returns
+    -------
+    array
+        The charges in units of ``2^-UNIT_BITS``, rounded down (``own×L``).
+    """
+    mine = block.member < block.own
+    client, topic = block.member[mine], block.member_topic[mine]
+    (spool,), bits = exact_integers(block.spool)
+    demand = integer_array([0] * block.own)
+    np.add.at(demand, client, spool[topic])
+    # Demands are few different numbers.
+    demands, row = np.unique(demand, return_inverse=True)
+    by = MULTIPLIER_BITS + bits - UNIT_BITS
+    compute = demands[:, None] * integer_array(list(multipliers.beta))[None, :] >> by
+    local = np.minimum(compute, MOST_PRICE << FINER).astype(np.int64)[row]
+    np.add.at(local, (client[:, None], block.labels[client]), block.shares[mine] << FINER)
+    # No message saves more than the largest delay from the server.
+    saved = [Fraction(float(delay)) for delay in block.server_delay.max(axis=1)]
+    detour = 2 * Fraction(float(block.cloud_delay))
+    delegated = [min(math.floor((detour - most) * 2**UNIT_BITS), MOST_PRICE) for most in saved]
+    charges: Int64Array = np.minimum(local, np.array(delegated, np.int64)[None, :] * block.publications[:, None])
+    return charges
 
 
 def check_delegation(cloud_delay: float, server_delay: FloatArray) -> None:

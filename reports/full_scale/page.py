@@ -180,8 +180,8 @@ def _bounds_text(study: Study) -> str:
         sentences.append("`certify` ran on one machine, with a time limit and its own search for homes.")
     if SPARK in kinds:
         sentences.append(
-            "`spark-bound` ran on Spark, in blocks of clients, from homes of another result. It ignores capacities, so "
-            "it is weak where they bind."
+            "`spark-bound` ran on Spark, in blocks of clients, from homes of another result. It has multipliers of "
+            "capacities if these homes use more than half of one."
         )
     return " ".join(sentences)
 

@@ -22,11 +22,8 @@ def run(
     ] = None,
     rounds: Annotated[int, typer.Option(help="Number of rounds.", min=1)] = 8,
     labels: Annotated[int, typer.Option(help="Number of servers of each client that have messages.", min=1)] = 12,
-    sweeps: Annotated[int, typer.Option(help="Sweeps of coordinate ascent in each round.", min=1)] = 10,
-    iterations: Annotated[
-        int, typer.Option(help="Iterations of the first-order method after the sweeps of each round.", min=0)
-    ] = 0,
-    region_clients: Annotated[int, typer.Option(help="Mean number of clients of a block.", min=1)] = 60_000,
+    sweeps: Annotated[int, typer.Option(help="Sweeps of coordinate ascent in each round.", min=1)] = 4,
+    region_clients: Annotated[int, typer.Option(help="Mean number of clients of a block.", min=1)] = 400_000,
     seed: Annotated[int, typer.Option(help="Seed of the blocks.", min=0)] = 0,
     master: Master = None,
     memory: Memory = None,
@@ -36,7 +33,7 @@ def run(
 ) -> None:
     """Compute a lower bound on the cost of all assignments of a full-scale instance, and verify it in exact arithmetic.
 
-    Capacities are ignored, so the bound is weak where they bind.
+    Where the homes use more than half of a capacity, capacities have multipliers; elsewhere they are ignored.
 
     Example: relocbench spark bound huge
     """
@@ -49,7 +46,7 @@ def run(
 
     folder = location(instance)
     good = folder / "anneal" / "homes" if homes is None else location(homes)
-    options = BoundOptions(rounds, labels, sweeps, iterations, region_clients, seed)
+    options = BoundOptions(rounds, labels, sweeps, region_clients, seed)
     if isinstance(folder, Path):  # report a missing folder before Java starts
         read_field(folder / "field")
     if isinstance(good, Path) and not good.exists():

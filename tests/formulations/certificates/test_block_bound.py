@@ -1,16 +1,21 @@
+from dataclasses import replace
+from fractions import Fraction
+
 import numpy as np
 import pytest
 
 from relocbench.formulations import enumeration
-from relocbench.formulations.bounding.block_relaxation import improve_block
+from relocbench.formulations.bounding.block_relaxation import Capacities, fitted_shares, improve_block
 from relocbench.formulations.certificates.block_bound import (
     FINER,
     MESSAGE_BITS,
+    MOST_PRICE,
+    MULTIPLIER_BITS,
     UNIT_BITS,
     DualBlock,
+    Multipliers,
     block_bound,
     check_delegation,
-    client_weights,
 )
 from relocbench.formulations.certificates.certificate import Dual
 from relocbench.formulations.certificates.exact_bound import DualBound
@@ -18,24 +23,15 @@ from relocbench.formulations.certificates.integer_problem import IntegerProblem
 from relocbench.formulations.certificates.region import root_region
 from relocbench.instances.errors import InputError
 from relocbench.instances.evaluation import evaluate
-from relocbench.instances.instance import PUBLISHES, SUBSCRIBES, Instance
+from relocbench.instances.instance import Instance
 from relocbench.instances.kernels.ragged import Ragged
 
 LABELS = 3
 
 
-def make_instance(seed, topics=((0, 1, 2), (2, 3, 4), (4, 5), (5, 6, 0), (6,)), storage=1e9, roles=False):
+def make_instance(seed, topics=((0, 1, 2), (2, 3, 4), (4, 5), (5, 6, 0), (6,)), storage=1e9):
     rng = np.random.default_rng(seed)
-    members = publishers = subscribers = Ragged.of([sorted(topic) for topic in topics])
-    if roles:
-        role = np.random.default_rng([seed, 1]).integers(1, 4, len(members.item)).tolist()
-        pairs = [(n, m) for n, topic in enumerate(members) for m in topic.tolist()]
-        publishers, subscribers = (
-            Ragged.of(
-                [[m for (k, m), r in zip(pairs, role, strict=True) if k == n and r & part] for n in range(len(topics))]
-            )
-            for part in (PUBLISHES, SUBSCRIBES)
-        )
+    members = Ragged.of([sorted(topic) for topic in topics])
     return Instance(
         name="blocks",
         cloud_delay=5.0,
@@ -47,126 +43,180 @@ def make_instance(seed, topics=((0, 1, 2), (2, 3, 4), (4, 5), (5, 6, 0), (6,)), 
         client_x=rng.uniform(0, 25, 7).round(3),
         client_y=rng.uniform(0, 25, 7).round(3),
         spool=2.0 * members.sizes,
-        publishers=publishers,
-        subscribers=subscribers,
+        publishers=members,
+        subscribers=members,
     )
-
-
-def members_of(instance):
-    """Return the members of each topic, ascending, with their roles."""
-    roles = np.split(instance.member_role, instance.members.start[1:-1])
-    return [
-        sorted(zip(topic.tolist(), role.tolist(), strict=True))
-        for topic, role in zip(instance.members, roles, strict=True)
-    ]
 
 
 def make_dual(instance, seed):
     """Return random labels and messages of an instance, by client and by pair."""
     rng = np.random.default_rng(seed)
     labels = np.sort([rng.permutation(5)[:LABELS] for _ in range(7)], axis=1)
-    pairs = [
-        (n, a, b)
-        for n, topic in enumerate(members_of(instance))
-        for i, (a, _) in enumerate(topic)
-        for b, _ in topic[i + 1 :]
-    ]
+    pairs = [(n, a, b) for n, topic in enumerate(instance.members) for i, a in enumerate(topic) for b in topic[i + 1 :]]
     return labels, pairs, rng.integers(-30_000, 30_000, (len(pairs), LABELS))
 
 
-def make_block(instance, dual, own):
+def make_block(instance, dual, own, shares=None):
     """Return the block of some clients, numbered as :mod:`spark.dual_tables` numbers them."""
     labels, pairs, messages = dual
     mine = [n for n, topic in enumerate(instance.members) if set(topic.tolist()) & set(own)]
     near = sorted({client for n in mine for client in instance.members[n].tolist()} - set(own))
     nodes = [*own, *near]
     kept = [e for e, (n, _, _) in enumerate(pairs) if n in mine]
-    roles = [dict(topic) for topic in members_of(instance)]
-    subscribers = instance.subscribers.sizes
-    entries = np.array([(own.index(m), role, n) for n in mine for m, role in roles[n].items() if m in own])
-    owner, role, topic = entries.T
-    sizes = (lists.sizes[topic] for lists in (instance.members, instance.publishers, instance.subscribers))
-
-    def receivers(sender, receiver):
-        return [
-            (roles[n][m] & PUBLISHES > 0 and roles[n][k] & SUBSCRIBES > 0)
-            * (subscribers[n] - (roles[n][m] & SUBSCRIBES > 0))
-            for n, m, k in ((pairs[e][0], pairs[e][sender], pairs[e][receiver]) for e in kept)
-        ]
-
+    size = instance.members.sizes
     servers = np.arange(5)
     return DualBlock(
         own=len(own),
         distance=instance.client_delay(np.array(own)[:, None], servers[None, :]),
-        weight=client_weights(owner, role, *sizes, len(own)),
+        publications=instance.client_publications[own],
         server_delay=instance.server_delay,
+        cloud_delay=instance.cloud_delay,
         labels=labels[nodes],
         first=np.array([nodes.index(pairs[e][1]) for e in kept]),
         second=np.array([nodes.index(pairs[e][2]) for e in kept]),
-        forward=np.array(receivers(1, 2)),
-        backward=np.array(receivers(2, 1)),
+        receivers=np.array([size[pairs[e][0]] - 1 for e in kept]),
         topic=np.array([mine.index(pairs[e][0]) for e in kept]),
         messages=messages[kept],
+        spool=instance.spool[mine],
+        member=np.array([nodes.index(client) for n in mine for client in instance.members[n].tolist()]),
+        member_topic=np.array([i for i, n in enumerate(mine) for _ in range(size[n])]),
+        shares=np.zeros((int(size[mine].sum()), labels.shape[1]), np.int64)
+        if shares is None
+        else shares[np.isin(instance.members.owner(), mine)],
     )
 
 
 EVERY = list(range(7))
+NONE = Multipliers.none(5)
 DIVISIONS = ([EVERY], [[0, 1, 2], [3, 4], [5, 6]], [[m] for m in EVERY])
 
 
-@pytest.mark.parametrize("roles", [False, True])
-@pytest.mark.parametrize("seed", range(4))
-def test_the_parts_of_the_blocks_add_up_to_the_bound_of_the_local_verifier(seed, roles):
-    instance = make_instance(seed, roles=roles)
-    dual = make_dual(instance, seed)
-    problem = IntegerProblem(instance)
-    edges = list(zip(problem.first.tolist(), problem.second.tolist(), strict=True))
-    # The local problem has no pair of clients that never send anything to each other.
-    dual[2][[pair[1:] not in edges for pair in dual[1]]] = 0
-    sums = [sum(block_bound(make_block(instance, dual, own)) for own in division) for division in DIVISIONS]
+def local_bound(instance, dual, multipliers=NONE, shares=None, balanced=True):
+    """Return the bound that the verifier of local certificates computes for the same dual."""
     labels, pairs, messages = dual
-    order = sorted((e for e in range(len(pairs)) if pairs[e][1:] in edges), key=lambda e: pairs[e][1:])
-    assert [pairs[e][1:] for e in order] == edges
-    assert roles == (len(edges) < len(pairs))
+    problem = IntegerProblem(instance)
+    order = sorted(range(len(pairs)), key=lambda e: pairs[e][1:])
+    assert [pairs[e][1:] for e in order] == list(zip(problem.first.tolist(), problem.second.tolist(), strict=True))
     active = np.zeros((7, 5), np.int64)
     np.put_along_axis(active, labels, 1, axis=1)
-    zeros, empty = (0,) * 5, active.sum(axis=1)[problem.publisher_client].sum()
+    member, topic = instance.members.item, instance.members.owner()
+    by_client = np.lexsort((topic, member))
+    assert np.array_equal(member[by_client], problem.publisher_client)
+    shares = np.zeros((len(member), labels.shape[1]), np.int64) if shares is None else shares
     local = Dual(
         bits=MESSAGE_BITS,
-        multiplier_bits=0,
+        multiplier_bits=MULTIPLIER_BITS,
         fix=False,
-        alpha=zeros,
-        beta=zeros,
-        hard=zeros,
+        alpha=multipliers.alpha,
+        beta=multipliers.beta,
+        hard=(0,) * 5,
         active=active,
         messages=messages[order].ravel(),
-        shares=np.zeros(int(empty), np.int64),
+        shares=shares[by_client].ravel(),
     )
-    assert sums == [DualBound(problem, root_region(problem), local, finer=FINER).total] * 3
+    return DualBound(problem, root_region(problem), local, finer=FINER, balanced=balanced).total
 
 
-@pytest.mark.parametrize("seed", range(6))
-def test_no_messages_prove_more_than_the_optimum(seed):
-    # Pairs of clients share several topics, and capacities bind, as the bound ignores.
-    topics = ((0, 1, 2, 3), (0, 1, 4), (0, 1), (2, 3, 5, 6), (5, 6), (4,))
-    instance = make_instance(seed, topics, storage=9.0 if seed % 2 else 1e9, roles=seed >= 3)
+def random_multipliers(instance, dual, seed, largest=0.05):
+    """Return random multipliers, and shares that use most of every price."""
+    rng = np.random.default_rng([seed, 1])
+    values = (rng.uniform(0, largest, (2, 5)) * 2**MULTIPLIER_BITS).astype(np.int64).tolist()
+    multipliers = Multipliers(tuple(values[0]), tuple(values[1]))
+    labels, item, topic = dual[0], instance.members.item, instance.members.owner()
+    price = np.array(values[0])[labels[item]] * instance.spool[topic][:, None] / 2 ** (MULTIPLIER_BITS - MESSAGE_BITS)
+    part = rng.uniform(0.5, 1.0, labels[item].shape) / instance.members.sizes[topic][:, None]
+    return multipliers, np.floor(price * part).astype(np.int64)
+
+
+def lost(instance, multipliers):
+    return multipliers.capacity_cost(instance.storage_capacity, instance.compute_capacity)
+
+
+@pytest.mark.parametrize("balanced", [True, False])
+@pytest.mark.parametrize("seed", range(4))
+def test_the_parts_of_the_blocks_add_up_to_the_bound_of_the_local_verifier(seed, balanced):
+    instance = make_instance(seed)
+    dual = make_dual(instance, seed)
+    sums = [
+        sum(block_bound(make_block(instance, dual, own), NONE, balanced) for own in division) for division in DIVISIONS
+    ]
+    assert sums == [local_bound(instance, dual, balanced=balanced)] * 3
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_multipliers_give_the_bound_of_the_local_verifier(seed):
+    # Charges below the cost of delegation are those of the local verifier, which knows a least θ.
+    instance = make_instance(seed, storage=12.0)
+    dual = make_dual(instance, seed)
+    multipliers, shares = random_multipliers(instance, dual, seed)
+    sums = [
+        sum(block_bound(make_block(instance, dual, own, shares), multipliers) for own in division)
+        - lost(instance, multipliers)
+        for division in DIVISIONS
+    ]
+    assert sums == [local_bound(instance, dual, multipliers, shares)] * 3
+    free = sum(block_bound(make_block(instance, dual, own), NONE) for own in DIVISIONS[0])
+    assert sums[0] + lost(instance, multipliers) > free
+
+
+def test_shares_that_charge_more_than_a_topic_costs_are_refused():
+    instance = make_instance(0, storage=12.0)
+    dual = make_dual(instance, 0)
+    multipliers, shares = random_multipliers(instance, dual, 0)
+    block = make_block(instance, dual, EVERY, shares)
+    block_bound(block, multipliers)
+    for share, problem in ((1 << 24, "no more than the price"), (-1, "from 0"), (MOST_PRICE + 1, "from 0")):
+        tampered = shares.copy()
+        tampered[1, 1] = share
+        with pytest.raises(InputError, match=f"shares: expected.*{problem}"):
+            block_bound(replace(block, shares=tampered), multipliers)
+        # Blocks of other clients see the share too, as long as they have the topic.
+        with pytest.raises(InputError, match=problem):
+            block_bound(make_block(instance, dual, [0], tampered), multipliers)
+    with pytest.raises(InputError, match="no more than the price"):
+        block_bound(block, replace(multipliers, alpha=tuple(value // 3 for value in multipliers.alpha)))
+    for value in (-1, 0.5, True, (1 << 62) + 1):
+        with pytest.raises(InputError, match=r"beta\[4\]: expected a whole number"):
+            replace(multipliers, beta=(*multipliers.beta[:4], value))
+
+
+# Pairs of clients share several topics.
+SHARED = ((0, 1, 2, 3), (0, 1, 4), (0, 1), (2, 3, 5, 6), (5, 6), (4,))
+
+
+@pytest.mark.parametrize("storage", [1e9, 14.0, 9.0, 3.0])
+@pytest.mark.parametrize("seed", range(3))
+def test_no_dual_proves_more_than_the_optimum(seed, storage):
+    # From loose capacities over scarce ones to servers that delegate nearly everything.
+    instance = make_instance(seed, SHARED, storage=storage)
     optimum = evaluate(instance, enumeration.solve(instance, seed=0, time_limit=60).home).objective
     dual = make_dual(instance, seed)
-    wild = block_bound(make_block(instance, dual, EVERY))
-    assert wild <= optimum * 2**UNIT_BITS
-    # From random messages, coordinate ascent and the first-order method come close to the optimum where nothing binds.
+    for largest in (0.0, 0.02, 0.5, 20.0):
+        multipliers, shares = random_multipliers(instance, dual, seed, largest)
+        wild = block_bound(make_block(instance, dual, EVERY, shares), multipliers) - lost(instance, multipliers)
+        assert wild <= Fraction(optimum) * 2**UNIT_BITS
+    # From messages of 0, the ascent comes close to the optimum where nothing binds.
     labels, pairs, messages = np.broadcast_to(np.arange(5), (7, 5)), dual[1], np.zeros((len(dual[1]), 5), np.int64)
     block = make_block(instance, (labels, pairs, messages), EVERY)
     free = np.ones(len(pairs), np.bool_)
-    result = improve_block(block, np.zeros(7, np.int32), free, sweeps=10, iterations=200, checks=2)
+    capacities = Capacities(instance.storage_capacity, instance.compute_capacity, None, adjust=True)
+    multipliers = NONE
+    for temperature in (0.3, 0.1, 0.03, 0.01, 0.003):
+        result = improve_block(block, free, multipliers, temperature, 20, capacities)
+        multipliers, block = result.multipliers, replace(block, messages=result.messages, shares=result.shares)
+    dual = labels, pairs, result.messages
     better = sum(
-        block_bound(make_block(instance, (labels, pairs, result.messages), own)) for own in ([0, 1], [2, 3, 4, 5, 6])
+        block_bound(make_block(instance, dual, own, result.shares), multipliers) for own in ([0, 1], [2, 3, 4, 5, 6])
     )
-    assert better <= optimum * 2**UNIT_BITS
     assert better / 2**UNIT_BITS == pytest.approx(result.after, abs=1e-6)
-    assert result.before <= result.after
-    if seed % 2 == 0:
+    better -= lost(instance, multipliers)
+    assert better <= Fraction(optimum) * 2**UNIT_BITS
+    if storage == 1e9:
+        assert multipliers == NONE
         assert result.after > 0.97 * optimum
+    else:
+        without = improve_block(make_block(instance, (labels, pairs, messages), EVERY), free, NONE, 0.003, 50).after
+        assert better / 2**UNIT_BITS > without
 
 
 def test_fixed_messages_stay_and_the_bound_of_a_block_does_not_fall():
@@ -176,10 +226,33 @@ def test_fixed_messages_stay_and_the_bound_of_a_block_does_not_fall():
     own = [0, 1, 2]
     block = make_block(instance, (labels, pairs, messages), own)
     free = (block.first < 3) & (block.second < 3) & (block.topic == 0)
-    result = improve_block(block, labels[own, 0].astype(np.int32), free, sweeps=3, iterations=30, checks=1)
+    result = improve_block(block, free, NONE, 0.02, 10)
     assert np.array_equal(result.messages[~free], block.messages[~free])
     assert result.after > result.before
-    assert result.before == pytest.approx(block_bound(block) / 2**UNIT_BITS, abs=1e-6)
+    assert result.before == pytest.approx(block_bound(block, NONE) / 2**UNIT_BITS, abs=1e-6)
+    # At a temperature that is too high, the given messages are better.
+    again = improve_block(replace(block, messages=result.messages), free, NONE, 30.0, 1)
+    assert np.array_equal(again.messages, result.messages)
+    assert again.after == again.before
+
+
+def test_a_block_changes_only_the_shares_of_its_own_clients():
+    instance = make_instance(2, SHARED, storage=9.0)
+    dual = make_dual(instance, 2)
+    multipliers, shares = random_multipliers(instance, dual, 2)
+    block = make_block(instance, dual, [0, 1], shares)
+    fitted = fitted_shares(block, multipliers)
+    free = (block.first < 2) & (block.second < 2)
+    capacities = Capacities(instance.storage_capacity, instance.compute_capacity, np.ones((2, 5)), adjust=False)
+    result = improve_block(block, free, multipliers, 0.02, 5, capacities)
+    assert result.multipliers == multipliers
+    others = block.member >= 2
+    assert np.array_equal(result.shares[others], fitted[others])
+    assert not np.array_equal(result.shares, fitted)
+    assert result.after == pytest.approx(
+        block_bound(replace(block, messages=result.messages, shares=result.shares), multipliers) / 2**UNIT_BITS,
+        abs=1e-6,
+    )
 
 
 def test_a_field_where_delegation_may_pay_is_refused():
