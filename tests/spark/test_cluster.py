@@ -17,6 +17,7 @@ from relocbench.runs.run_store import Store, read
 from relocbench.runs.selectors import parse_selector
 from relocbench.runs.sweep import Limits, Task, sweep
 from relocbench.spark.anneal import AnnealOptions, anneal_folder
+from relocbench.spark.bound import BoundOptions, bound_folder
 from relocbench.spark.compare_local import compare, local_ids, read_homes
 from relocbench.spark.java import java_home
 from tests.spark.standalone import kill, standalone, wait_until
@@ -182,6 +183,25 @@ def test_annealing_that_loses_a_worker_has_the_homes_of_a_local_run(start_comman
     ids = local_ids(local)
     for name in ("homes", *(f"rounds/{number:04}/homes" for number in range(1, options.rounds + 1))):
         assert np.array_equal(read_homes(out / "anneal" / name, ids), read_homes(local / "anneal" / name, ids)), name
+
+
+def test_a_bound_that_loses_a_worker_is_the_bound_of_a_local_run(start_command, cluster, existing, spark, tmp_path):
+    out = existing[1] / "out"
+    local = shutil.copytree(out, tmp_path / "local", ignore=shutil.ignore_patterns("bound"))
+    options = BoundOptions(rounds=2, labels=6, region_clients=40)
+    settings = ("--rounds", 2, "--labels", 6, "--region-clients", 40, "--partitions", 4)
+    driver = start_command("bound", out, "--homes", out / "reloc" / "homes", *settings)
+    wait_until((out / "bound" / "rounds" / "0001" / "made.json").exists, "the first round")
+    kill(cluster.workers.pop(0))
+    assert not (out / "bound" / "made.json").exists()
+    answer = finish(driver)
+    cluster.start_worker()
+    record, existed = bound_folder(spark, local, local / "reloc" / "homes", options)
+    assert not existed
+    assert record["alpha"] != [0] * 16
+    assert {name: answer[name] for name in ("bound", "objective")} == {
+        name: record[name] for name in ("bound", "objective")
+    }
 
 
 def test_a_cluster_generates_the_same_bytes_as_the_local_command(existing, family, tmp_path):
