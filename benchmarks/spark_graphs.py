@@ -2,8 +2,9 @@
 
 python benchmarks/spark_graphs.py FOLDER [OUT]
 
-FOLDER holds soc-Epinions1.txt.gz and facebook_combined.txt.gz (SNAP); a graph that is missing is skipped. OUT gets the
-studies, by default the present folder. What is there already is not computed again.
+FOLDER holds soc-Epinions1.txt.gz, soc-Slashdot0902.txt.gz, github-musae-edges.csv.gz and facebook_combined.txt.gz
+(SNAP); a graph that is missing is skipped. OUT gets the studies, by default the present folder. What is there already
+is not computed again. The studies of Slashdot and GitHub have no method with a time limit.
 """
 
 import shlex
@@ -23,6 +24,20 @@ STUDIES = {
         "--out epinions",
         "spark study epinions-topics --servers 64 --load 1.1 --methods nearest,otos,anneal,reloc --time-limit 120 "
         "--bound-time 150 --out epinions-load",
+    ),
+    "soc-Slashdot0902.txt.gz": (
+        "spark arrange soc-Slashdot0902.txt.gz --out slashdot-topics",
+        "spark study slashdot-topics --servers 100 --k 10 --methods 'nearest,otos,reloc,"
+        "reloc[reading=pseudocode,relation=exact],reloc[reading=pseudocode]' --out slashdot",
+        "spark study slashdot-topics --servers 100 --k 10 --load 1.1 --methods 'nearest,otos,reloc,"
+        "reloc[reading=pseudocode,relation=exact],reloc[reading=pseudocode]' --out slashdot-load",
+    ),
+    "github-musae-edges.csv.gz": (
+        "spark arrange github-musae-edges.csv.gz --undirected --out github-topics",
+        "spark study github-topics --servers 256 --k 16 --methods 'nearest,otos,reloc,"
+        "reloc[reading=pseudocode,relation=exact],reloc[reading=pseudocode]' --out github",
+        "spark study github-topics --servers 256 --k 16 --load 1.1 --methods 'nearest,otos,reloc,"
+        "reloc[reading=pseudocode,relation=exact],reloc[reading=pseudocode]' --out github-load",
     ),
     "facebook_combined.txt.gz": (
         "spark arrange facebook_combined.txt.gz --undirected --out facebook-topics",
