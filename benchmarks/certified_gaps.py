@@ -3,13 +3,16 @@
 python benchmarks/certified_gaps.py [STUDY [SECONDS [SEEDS [DIRECTORY]]]]
 
 STUDY is sigma or spool (the studies of the paper), small (scarce and overloaded instances of up to 60 clients), or all,
-the default. The other defaults are 60 seconds and 4 seeds. The certificates are kept if a directory is given.
+the default. A pattern selects rows: 'spool:p = [34]', 'small:overloaded*'. The other defaults are 60 seconds and 4
+seeds. The certificates are kept if a directory is given.
 """
 
+import os
 import statistics
 import sys
 import tempfile
 import time
+from fnmatch import fnmatchcase
 from pathlib import Path
 
 from relocbench.formulations.certificates.certificate import write_certificate
@@ -53,17 +56,22 @@ def measure(instance: Instance, seconds: float, path: Path) -> tuple[float, bool
 
 
 def main(study: str, seconds: float, seeds: int, directory: Path) -> None:
+    """Print a row for each cell of a study, or of those whose name matches the pattern behind its colon."""
+    study, _, pattern = study.partition(":")
     directory.mkdir(parents=True, exist_ok=True)
     warm_up("bound")
     print("| instances | mean gap | worst gap | optimal | seconds | proof, kB | check, s |")
     print("|---|---:|---:|---:|---:|---:|---:|", flush=True)
     every = []
     for name, cell in cells(study).items():
+        if not fnmatchcase(name, pattern or "*"):
+            continue
         rows = []
         for seed in range(seeds):
             instance = cell.build(seed)
             rows.append(measure(instance, seconds, directory / f"{instance.name}.json"))
-            print(f"{instance.name}: {rows[-1][0]:.4f} % in {rows[-1][2]:.1f} s", file=sys.stderr)
+            load = os.getloadavg()[0]
+            print(f"{instance.name}: {rows[-1][0]:.4f} % in {rows[-1][2]:.1f} s, load {load:.1f}", file=sys.stderr)
         gaps, optimal, took, size, check = zip(*rows, strict=True)
         every += gaps
         print(
