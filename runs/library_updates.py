@@ -1,4 +1,8 @@
-"""Changes of the library: only verified certificates enter it, and no entry becomes worse."""
+"""Changes of the library: only verified certificates enter it, and no entry becomes worse.
+
+The bound of an entry is the highest one that its own certificate or that of an easier entry proves. So each change also
+carries bounds: those of easier entries to the changed entry, and its bound to harder entries.
+"""
 
 import contextlib
 import dataclasses
@@ -7,16 +11,18 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
+from typing import Any
 
 from relocbench.formulations.certificates.certificate import Certificate, read_certificate, write_certificate
 from relocbench.formulations.certificates.verification import Verdict, cost, rounded_down, verify
 from relocbench.formulations.incumbent import slack
+from relocbench.instances.easier import is_easier
 from relocbench.instances.errors import InputError
 from relocbench.instances.files.homes_file import is_certificate, read_solution
 from relocbench.instances.files.solution_file import StoredSolution
 from relocbench.instances.instance import Instance
 from relocbench.instances.instance_source import write_instance
-from relocbench.instances.library.library import Claim, Entry, Library, checked_name
+from relocbench.instances.library.library import ENTRY_FIELDS, Claim, Entry, Library, checked_name
 
 # What may improve an entry: a certificate, or a solution, whose bound is not proved.
 Offer = Certificate | StoredSolution
@@ -52,6 +58,8 @@ class Change:
 def add(library: Library, instance: Instance, certificate: Certificate, *, name: str = "", by: str = "") -> Entry:
     """Verify a certificate and add it to the library together with its instance.
 
+    If an easier entry has a higher bound, the new entry gets that bound, after its certificate is verified.
+
     Parameters
     ----------
     library
@@ -81,16 +89,22 @@ def add(library: Library, instance: Instance, certificate: Certificate, *, name:
     origin = by or _origin(certificate)
     instance = dataclasses.replace(instance, name=name)
     certificate = dataclasses.replace(certificate, made={"homes_by": origin, "bound_by": origin})
-    entry = _verified_entry(instance, certificate, None)
+    own = _verified_entry(instance, certificate, None)
+    while True:
+        entry = _with_highest_bound(library, own, instance)
 
-    def write(entries: Mapping[str, Entry]) -> Entry:
-        _refuse_known(entries, name, instance)
-        write_instance(instance, library.instance_path(name))
-        write_certificate(certificate, library.certificate_path(name))
-        return entry
+        def write(entries: Mapping[str, Entry], entry: Entry = entry) -> list[Entry]:
+            _refuse_known(entries, name, instance)
+            if _easier_entry(library, entry, instance) is not None:
+                raise _ChangedError
+            changed = [entry, *_raised(library, entry, instance)]
+            write_instance(instance, library.instance_path(name))
+            write_certificate(certificate, library.certificate_path(name))
+            return changed
 
-    library.change(write)
-    return entry
+        with contextlib.suppress(_ChangedError):
+            library.change(write)
+            return entry
 
 
 def _refuse_known(entries: Mapping[str, Entry], name: str, instance: Instance) -> None:
@@ -107,7 +121,7 @@ def improve(library: Library, name: str, offer: Offer, by: str = "") -> Change:
     The homes and the proof of a certificate do not depend on each other. So the better homes and the better proof are
     combined into one certificate, which is verified before it is written. The bound of a solution has no proof. It is
     stored as a claim. If another process changes the entry meanwhile, the offer is combined with what is then in the
-    library, so that no improvement is lost.
+    library, so that no improvement is lost. A better bound is carried to all harder entries.
 
     Parameters
     ----------
@@ -154,7 +168,7 @@ def _combine(
     merged, better = stored, []
     if isinstance(offer, Certificate):
         origin, claims = by or _origin(offer), []
-        if offer.bound > stored.bound:
+        if offer.bound > Fraction(before.exact_bound):
             names = ("claim", "bits", "proof", "delay_cap", "cloud_cap")
             merged = dataclasses.replace(merged, **{name: getattr(offer, name) for name in names})
             better.append("bound")
@@ -166,10 +180,11 @@ def _combine(
         better.insert(0, "homes")
     made = {
         "homes_by": origin if "homes" in better else before.homes_by,
-        "bound_by": origin if "bound" in better else before.bound_by,
+        # The bound of the entry may be that of an easier one.
+        "bound_by": origin if "bound" in better else str(stored.made.get("bound_by", "")),
     }
     merged = dataclasses.replace(merged, made=made)
-    after = _verified_entry(instance, merged, None)
+    after = _with_highest_bound(library, _verified_entry(instance, merged, None), instance)
     for claim in claims:
         if claim.bound > after.objective + slack(after.objective):
             raise RefusedError(f"claims the bound {claim.bound!r}, but the best homes known cost {after.objective!r}")
@@ -180,12 +195,13 @@ def _combine(
         known = f"ΣD = {before.objective!r}, lower bound {before.bound!r}"
         raise RefusedError(f"improves nothing: the library has {name} with {known}")
 
-    def write(entries: Mapping[str, Entry]) -> Entry:
-        if entries.get(name) != before:
+    def write(entries: Mapping[str, Entry]) -> list[Entry]:
+        if entries.get(name) != before or _easier_entry(library, after, instance) is not None:
             raise _ChangedError
+        changed = [after, *_raised(library, after, instance)]
         if merged.home is not stored.home or merged.proof is not stored.proof:
             write_certificate(merged, library.certificate_path(name))
-        return after
+        return changed
 
     library.change(write)
     return Change(before, after, tuple(better))
@@ -193,6 +209,8 @@ def _combine(
 
 def check(library: Library, name: str, on_step: OnStep = lambda step: None) -> str:
     """Verify the certificate of an entry and compare the result with the index.
+
+    If the bound is that of an easier entry, the certificate of that entry is verified, too.
 
     Parameters
     ----------
@@ -210,11 +228,15 @@ def check(library: Library, name: str, on_step: OnStep = lambda step: None) -> s
     try:
         instance, certificate = library.read(name), read_certificate(library.certificate_path(name))
         found = _verified_entry(instance, certificate, entry.claimed, on_step)
+        if entry.bound_from is not None:
+            found = _with_bound_from(library, found, instance, entry.bound_from, on_step)
+        wrong = [field for field in ENTRY_FIELDS if getattr(entry, field) != getattr(found, field)]
+        if wrong:
+            return f"{', '.join(wrong)}: the index differs from the files"
+        if (easier := _easier_entry(library, entry, instance)) is not None:
+            return f"bound: that of {easier} is higher and can be carried, because its instance is easier"
     except (InputError, RefusedError) as error:
         return str(error)
-    wrong = [field for field in found.to_json() if getattr(entry, field) != getattr(found, field)]
-    if wrong:
-        return f"{', '.join(wrong)}: the index differs from the files"
     if entry.claimed is not None and entry.claimed != _highest_claim([entry.claimed], entry):
         return "claimed: expected a bound between the proved bound and the objective"
     return ""
@@ -286,14 +308,84 @@ def _verified_entry(
         topics=instance.n_topics,
         objective=float(verdict.objective),
         exact_objective=_ratio(verdict.objective),
-        bound=rounded_down(verdict.bound),
-        exact_bound=_ratio(verdict.bound),
-        gap=None if verdict.gap is None else float(verdict.gap),
-        status=verdict.status,
+        **_bound_fields(verdict.objective, verdict.bound),
         homes_by=str(certificate.made.get("homes_by", "")),
         bound_by=str(certificate.made.get("bound_by", "")),
         claimed=claimed,
     )
+
+
+def _bound_fields(objective: Fraction, bound: Fraction) -> dict[str, Any]:
+    verdict = Verdict(True, "", objective, bound)
+    return {
+        "bound": rounded_down(bound),
+        "exact_bound": _ratio(bound),
+        "gap": None if verdict.gap is None else float(verdict.gap),
+        "status": verdict.status,
+    }
+
+
+def _easier_entry(library: Library, entry: Entry, instance: Instance) -> str | None:
+    """Return the easier entry with the highest bound, if the index states one above that of the given entry."""
+    # A carried bound is also that of the entry that it comes from, which is easier, too.
+    higher = [
+        one
+        for one in library.entries.values()
+        if one.bound_from is None
+        and _sizes(one) == _sizes(entry)
+        and Fraction(one.exact_bound) > Fraction(entry.exact_bound)
+        and is_easier(library.read(one.name), instance)
+    ]
+    return max(higher, key=lambda one: Fraction(one.exact_bound)).name if higher else None
+
+
+def _with_highest_bound(library: Library, entry: Entry, instance: Instance) -> Entry:
+    """Return the entry with the bound of an easier one, after verifying it, if the index states a higher one."""
+    easier = _easier_entry(library, entry, instance)
+    if easier is None:
+        return entry
+    found = _with_bound_from(library, entry, instance, easier)
+    if Fraction(found.exact_bound) < Fraction(library.entry(easier).exact_bound):
+        raise RefusedError(f"the certificate of {easier} does not prove the bound that the index states")
+    return found
+
+
+def _with_bound_from(
+    library: Library, entry: Entry, instance: Instance, name: str, on_step: OnStep = lambda step: None
+) -> Entry:
+    """Return the entry with the bound that the certificate of an easier entry proves, unless its own is as high."""
+    easier = library.read(name)
+    if not is_easier(easier, instance):
+        raise RefusedError(f"bound_from: {name} is not easier than {entry.name}")
+    certificate = read_certificate(library.certificate_path(name))
+    try:
+        bound = _proved(easier, certificate, on_step).bound
+    except RefusedError as error:
+        raise RefusedError(f"bound_from: the certificate of {name} {error}") from error
+    if bound is None or bound <= Fraction(entry.exact_bound):
+        return entry
+    return _with_bound(entry, bound, str(certificate.made.get("bound_by", "")), name)
+
+
+def _with_bound(entry: Entry, bound: Fraction, by: str, source: str) -> Entry:
+    objective = Fraction(entry.exact_objective)
+    if bound > objective:
+        raise RefusedError(f"the bound of {source} is above what the homes of {entry.name} cost, which is harder")
+    entry = dataclasses.replace(entry, **_bound_fields(objective, bound), bound_by=by, bound_from=source)
+    return dataclasses.replace(entry, claimed=_highest_claim([entry.claimed], entry))
+
+
+def _raised(library: Library, entry: Entry, instance: Instance) -> Iterator[Entry]:
+    """Yield the harder entries with a lower bound, with the verified bound of the given entry."""
+    bound = Fraction(entry.exact_bound)
+    for one in library.entries.values():
+        lower = one.name != entry.name and _sizes(one) == _sizes(entry) and Fraction(one.exact_bound) < bound
+        if lower and is_easier(instance, library.read(one.name)):
+            yield _with_bound(one, bound, entry.bound_by, entry.bound_from or entry.name)
+
+
+def _sizes(entry: Entry) -> tuple[int, int, int]:
+    return entry.clients, entry.servers, entry.topics
 
 
 def _highest_claim(claims: list[Claim | None], entry: Entry) -> Claim | None:

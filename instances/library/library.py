@@ -6,7 +6,7 @@ A library is a folder with an index and, for each entry of the index, an instanc
 import fnmatch
 import json
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
 from functools import cached_property
 from pathlib import Path
@@ -61,13 +61,17 @@ class Entry:
     objective, exact_objective
         ``ΣD`` of the best known homes, as a float and as a fraction ``p/q``.
     bound, exact_bound
-        The lower bound that the certificate proves, as a float and as a fraction; the float is rounded down.
+        The lower bound that the certificate proves, or the one in ``bound_from`` if that is higher, as a float and as a
+        fraction; the float is rounded down.
     gap
         ``(objective - bound) / objective``; None if the objective is 0 and the bound is not.
     status
-        ``optimal`` or ``feasible``, as the certificate proves.
+        ``optimal`` or ``feasible``, as homes and bound prove.
     homes_by, bound_by
         The methods that produced the homes and the bound.
+    bound_from
+        The easier entry (:func:`relocbench.instances.easier.is_easier`) whose certificate proves the bound; None if it
+        is the entry's own certificate.
     claimed
         A higher lower bound without a certificate; None if there is none.
     """
@@ -85,6 +89,7 @@ class Entry:
     status: str
     homes_by: str
     bound_by: str
+    bound_from: str | None = None
     claimed: Claim | None = None
 
     def to_json(self) -> dict[str, Any]:
@@ -93,15 +98,15 @@ class Entry:
         Returns
         -------
         dict
-            The fields by name, without ``claimed`` if there is no claim.
+            The fields by name, without ``bound_from`` and ``claimed`` if they are None.
         """
         content = asdict(self)
-        if self.claimed is None:
-            del content["claimed"]
-        return content
+        return {name: value for name, value in content.items() if value is not None or name not in OPTIONAL}
 
 
 ENTRY_FIELDS = tuple(field.name for field in fields(Entry))
+# The fields that are left out of the index if they are None.
+OPTIONAL = ("bound_from", "claimed")
 
 
 class Library:
@@ -330,16 +335,16 @@ class Library:
         InputError
             If the index cannot be read or written.
         """
-        self.change(lambda entries: entry)
+        self.change(lambda entries: [entry])
 
-    def change(self, decide: Callable[[Mapping[str, Entry]], Entry]) -> None:
+    def change(self, decide: Callable[[Mapping[str, Entry]], Sequence[Entry]]) -> None:
         """Change the library while no other process can change it, and increase the version by 1.
 
         Parameters
         ----------
         decide
-            Gets the entries as they are now, writes the files of one entry, and returns that entry for the index. If it
-            raises an exception, the index stays as it is.
+            Gets the entries as they are now, writes the files of one entry, and returns all entries that are new or
+            changed for the index. If it raises an exception, the index stays as it is.
 
         Raises
         ------
@@ -348,8 +353,7 @@ class Library:
         """
         with locked(self.index_path):
             self.reread()
-            entry = decide(self.entries)
-            entries = {**self.entries, entry.name: entry}
+            entries = {**self.entries, **{entry.name: entry for entry in decide(self.entries)}}
             lines = ",\n  ".join(json.dumps(one.to_json(), ensure_ascii=False) for one in entries.values())
             text = f'{{"format": "{FORMAT}", "version": {self.version + 1}, "entries": [\n  {lines}]}}\n'
             with written_whole(self.index_path) as temporary:
@@ -458,5 +462,6 @@ def _read_entry(content: object, label: str) -> Entry:
         status=row.text("status"),
         homes_by=row.text("homes_by"),
         bound_by=row.text("bound_by"),
+        bound_from=row.text("bound_from") if "bound_from" in row else None,
         claimed=claimed,
     )

@@ -110,6 +110,7 @@ def _improve(
         print(f"{change.after.name}: improved {' and '.join(change.better)}; version {library.version}")
         print(f"before: {_summary(change.before)}")
         print(f"after:  {_summary(change.after)}")
+        _print_harder(library, change.after)
 
 
 @app.command("add")
@@ -138,6 +139,7 @@ def _add(
         print_json({"version": library.version, "entry": entry.to_json()})
     else:
         print(f"{entry.name}: {_summary(entry)}; version {library.version}")
+        _print_harder(library, entry)
 
 
 @app.command("check")
@@ -222,7 +224,13 @@ def _refuse(file: Path, error: Exception) -> NoReturn:
 
 
 def _summary(entry: "Entry") -> str:
-    return f"{entry.status}, ΣD = {entry.objective:.10g}, lower bound {entry.bound:.10g}, gap {_gap(entry)}"
+    source = "" if entry.bound_from is None else f" of {entry.bound_from}"
+    return f"{entry.status}, ΣD = {entry.objective:.10g}, lower bound {entry.bound:.10g}{source}, gap {_gap(entry)}"
+
+
+def _print_harder(library: "Library", entry: "Entry") -> None:
+    if harder := [one.name for one in library.entries.values() if one.bound_from == entry.name]:
+        print(f"its bound is also that of {', '.join(harder)}")
 
 
 def _gap(entry: "Entry") -> str:

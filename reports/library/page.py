@@ -93,7 +93,8 @@ def write_page(library: Library, path: Path, command: str, files: str | None = N
     page.section("How the results were obtained")
     page.text(
         "The homes and the bound of an entry are independent of each other: each is the best that was handed in. A "
-        "bound counts when its certificate proves it in exact arithmetic, without a solver."
+        "bound counts when a certificate proves it in exact arithmetic, without a solver. A bound also holds for every "
+        "harder entry, which differs only in larger spools or smaller capacities."
     )
     page.table(
         _origins(entries),
@@ -175,7 +176,7 @@ def _table(entries: list[Entry], files: str) -> Table:
         Column("entry", hint="The name: library:NAME stands for the instance in every command."),
         Column("gap", ".3%", "(ΣD - bound) / ΣD"),
         Column("best ΣD", ".10g", "The cost of the best homes known."),
-        Column("lower bound", ".10g", "No assignment costs less. The certificate proves it."),
+        Column("lower bound", ".10g", "No assignment costs less. A certificate proves it."),
         Column("clients", "d"),
         Column("servers", "d"),
         Column("topics", "d"),
@@ -189,6 +190,8 @@ def _table(entries: list[Entry], files: str) -> Table:
     )
     if any(entry.claimed is not None for entry in entries):
         caption += " An asterisk marks entries with a higher bound that is claimed without a certificate."
+    if any(entry.bound_from is not None for entry in entries):
+        caption += " Some bounds are proved by the certificate of an easier entry; the next table names it."
     return Table(columns, [_row(entry, files) for entry in entries], caption)
 
 
@@ -222,7 +225,7 @@ def _origins(entries: list[Entry]) -> Table:
         [
             entry.name,
             Cell(entry.homes_by, tone="wrapped"),
-            Cell(entry.bound_by, tone="wrapped"),
+            Cell(entry.bound_by + ("" if entry.bound_from is None else f" (of {entry.bound_from})"), tone="wrapped"),
             "" if entry.claimed is None else Cell(f"{entry.claimed.bound!r}, {entry.claimed.by}", tone="wrapped"),
         ]
         for entry in entries

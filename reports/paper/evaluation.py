@@ -1,8 +1,6 @@
 """The runs of the evaluation: the methods of the paper, annealing, and the best known homes with their bound."""
 
 import contextlib
-import dataclasses
-import itertools
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -13,7 +11,6 @@ import numpy as np
 
 from relocbench.instances.evaluation import evaluate
 from relocbench.instances.generators.families import family
-from relocbench.instances.instance import Instance
 from relocbench.instances.kernels.ragged import IntArray
 from relocbench.instances.library.library import Entry, Library
 from relocbench.reports.paper.grid import Unit, groups, run_grid, run_units
@@ -176,17 +173,7 @@ def _measured(
 
 def _with_carried_bounds(rows: list[Measured], cases: Sequence[Case]) -> list[Measured]:
     """Carry the bounds of the study over spools to larger spools of the same map."""
-    maps = {case.instance.hash: _map(case.instance) for case in cases if case.instance.cloud_is_far}
-    by_map: dict[str, list[Measured]] = {}
-    others = []
-    for row in rows:
-        if row.study == "spool" and row.method == BEST and row.hash in maps:
-            by_map.setdefault(maps[row.hash], []).append(row)
-        else:
-            others.append(row)
-    return [*others, *itertools.chain.from_iterable(map(carry_bounds, by_map.values()))]
-
-
-def _map(instance: Instance) -> str:
-    """Return a key that instances share if they differ only in their spools."""
-    return dataclasses.replace(instance, spool=np.ones(instance.n_topics)).hash
+    instances = {case.instance.hash: case.instance for case in cases}
+    carried = [row for row in rows if row.study == "spool" and row.method == BEST]
+    others = [row for row in rows if row.study != "spool" or row.method != BEST]
+    return [*others, *carry_bounds(carried, instances)]

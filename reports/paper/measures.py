@@ -8,6 +8,7 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from relocbench.instances.easier import is_easier
 from relocbench.instances.evaluation import evaluate, mean_distance, use
 from relocbench.instances.files.atomic_write import written_whole
 from relocbench.instances.instance import Instance
@@ -158,27 +159,27 @@ def interval(values: Sequence[float]) -> Interval:
     return blocked_interval(values, range(len(values)))
 
 
-def carry_bounds(rows: Sequence[Measured]) -> list[Measured]:
-    """Carry bounds from smaller to larger spools.
-
-    A larger spool lowers every ``θ`` or leaves it unchanged. This never lowers the cost if the cloud is far
-    (docs/model.md, fact 1), so a bound at a smaller spool also holds at a larger one.
+def carry_bounds(rows: Sequence[Measured], instances: Mapping[str, Instance]) -> list[Measured]:
+    """Carry bounds from easier to harder instances, such as from smaller to larger spools on the same map.
 
     Parameters
     ----------
     rows
-        Rows of instances that differ only in the size of their spools.
+        The rows.
+    instances
+        The instances of the rows by hash.
 
     Returns
     -------
     list of Measured
-        The rows by ascending spool, each with the highest bound up to its spool.
+        The rows, each with the highest of its own bound and those of easier instances.
     """
-    highest = None
+    bounds = [(instances[row.hash], row.bound) for row in rows if row.bound is not None]
     found = []
-    for row in sorted(rows, key=lambda row: row.x):
-        highest = max((bound for bound in (highest, row.bound) if bound is not None), default=None)
-        found.append(dataclasses.replace(row, bound=highest))
+    for row in rows:
+        carried = [bound for easier, bound in bounds if is_easier(easier, instances[row.hash])]
+        own = [] if row.bound is None else [row.bound]
+        found.append(dataclasses.replace(row, bound=max(own + carried, default=None)))
     return found
 
 

@@ -50,9 +50,29 @@ def test_differences_are_paired_and_to_the_best_of_the_others(case):
     assert found.mean("sigma", 1.0, "b", "y") is None
 
 
-def test_bounds_are_carried_to_larger_spools(case):
-    rows = [rows_of(case, x=x, bound=bound) for x, bound in ((3.0, 1.2), (1.0, 1.0), (2.0, 1.5), (4.0, None))]
-    assert [(row.x, row.bound) for row in carry_bounds(rows)] == [(1.0, 1.0), (2.0, 1.5), (3.0, 1.5), (4.0, 1.5)]
+def test_bounds_are_carried_to_larger_spools_on_the_same_map():
+    bounds = {(0, 3): 1.2, (0, 1): 1.0, (0, 2): 1.5, (0, 4): None, (1, 1): 9.0, (1, 4): None}
+    instances = {key: generate("paper-spooler", key[0], spool_per_member=key[1]) for key in bounds}
+    rows = [
+        rows_of(Case("paper", "spool", float(p), seed, instances[seed, p]), bound=bound)
+        for (seed, p), bound in bounds.items()
+    ]
+    by_hash = {instance.hash: instance for instance in instances.values()}
+    found = {(row.seed, row.x): row.bound for row in carry_bounds(rows, by_hash)}
+    assert found == {(0, 3): 1.5, (0, 1): 1.0, (0, 2): 1.5, (0, 4): 1.5, (1, 1): 9.0, (1, 4): 9.0}
+    assert list(found) == list(bounds)
+
+
+def test_bounds_are_not_carried_if_the_cloud_is_near():
+    instances = [
+        dataclasses.replace(generate("paper-spooler", 0, spool_per_member=p), cloud_delay=0.5) for p in (1, 2, 3)
+    ]
+    rows = [
+        rows_of(Case("paper", "spool", float(p), 0, instance), bound=bound)
+        for p, (instance, bound) in enumerate(zip(instances, (2.0, 1.0, None), strict=True), 1)
+    ]
+    by_hash = {instance.hash: instance for instance in instances}
+    assert [row.bound for row in carry_bounds(rows, by_hash)] == [2.0, 1.0, None]
 
 
 def test_larger_spools_never_cost_less():
