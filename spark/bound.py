@@ -61,7 +61,7 @@ if TYPE_CHECKING:
 # multipliers (those of storage, then those of compute) and its loads in the same order.
 ROUND_SCHEMA = f"{DUAL_SCHEMA}, before double, after double, multipliers array<bigint>, load array<double>"
 LABELS_SCHEMA = "client bigint, home int, labels array<int>"
-PARTS_SCHEMA = "own bigint, part string"
+PARTS_SCHEMA = "own bigint, topics bigint, part string"
 _PART_COLUMNS = {
     "before": pa.float64(),
     "after": pa.float64(),
@@ -462,15 +462,20 @@ def verified_sum(
     )
 
     def verify(table: pa.Table) -> pa.Table:
-        block, _, _, _ = read_block(table, field, count)
-        return pa.table(
-            {"own": pa.array([block.own], pa.int64()), "part": [str(block_bound(block, multipliers, balanced))]}
-        )
+        block, _, _, topics = read_block(table, field, count)
+        kept = int(_keeps(topics, region, table["region"][0].as_py()).sum())
+        numbers = {"own": pa.array([block.own], pa.int64()), "topics": pa.array([kept], pa.int64())}
+        return pa.table({**numbers, "part": [str(block_bound(block, multipliers, balanced))]})
 
     parts = block_rows(clients, good, messages, region).groupBy("region").applyInArrow(verify, PARTS_SCHEMA).collect()
     own = sum(row["own"] for row in parts)
     if own != field.clients:
         raise InputError(str(homes), f"expected one home for each of {field.clients} clients, got {own}")
+    # Every topic has a row, because each block has all topics of its clients. If one had two rows, two blocks could see
+    # different messages of it.
+    rows = sum(row["topics"] for row in parts)
+    if rows != field.topics:
+        raise InputError(str(dual), f"expected one row for each of {field.topics} topics, got {rows}")
     lost = multipliers.capacity_cost(field.storage_capacity, field.compute_capacity)
     return sum(int(row["part"]) for row in parts) - lost
 

@@ -11,6 +11,7 @@ from typer.testing import CliRunner
 from relocbench.cli import app
 from relocbench.formulations.certificates.block_bound import UNIT_BITS, Multipliers
 from relocbench.heuristics import anneal
+from relocbench.heuristics.anneal_region import divide_regions
 from relocbench.instances.errors import InputError
 from relocbench.instances.evaluation import evaluate
 from relocbench.spark.bound import BoundOptions, bound_folder, verified_sum, verify_folder
@@ -157,6 +158,32 @@ def test_a_client_is_not_counted_twice_in_the_place_of_another(spark, bounded, t
     dual, multipliers = bounded[0] / "bound" / "dual", multipliers_of(bounded[1])
     with pytest.raises(InputError), unwrap_input_errors():
         verified_sum(spark, bounded[0], dual, tmp_path / "homes.parquet", OPTIONS.labels, multipliers)
+
+
+@pytest.mark.slow
+def test_two_blocks_do_not_see_different_messages_of_a_topic(spark, bounded, tmp_path):
+    folder, record, _ = bounded
+    homes, multipliers = folder / "nearest" / "homes", multipliers_of(record)
+    # The region of each server, as the verifier divides the clients.
+    field = read_field(folder / "field")
+    region = divide_regions(field.server_x, field.server_y, 4, 0, 0)
+    home_of = {row["client"]: row["home"] for row in pq.read_table(homes).to_pylist()}
+
+    def favour_both(rows):
+        for row in rows:
+            home = [home_of[client] for client in row["member"]]
+            if len(home) == 2 and region[home[0]] != region[home[1]]:
+                # Each row is for the block of one client, to which it gives most of what the pair costs.
+                other = row | {"member_home": home[1:] * 2, "messages": [low - (1 << 20) for low in row["messages"]]}
+                row["member_home"] = home[:1] * 2
+                row["messages"] = [high + (1 << 20) for high in row["messages"]]
+                rows.append(other)
+                return
+
+    pq.write_table(changed_rows(pq.read_table(folder / "bound" / "dual"), favour_both), tmp_path / "dual.parquet")
+    blocks = -(-field.clients // 4)
+    with pytest.raises(InputError, match=f"one row for each of {field.topics} topics, got {field.topics + 1}"):
+        verified_sum(spark, folder, tmp_path / "dual.parquet", homes, OPTIONS.labels, multipliers, block_clients=blocks)
 
 
 @pytest.mark.slow
