@@ -249,6 +249,9 @@ def whole_block(spark, bounded):
         (lambda rows: rows.append(rows[0]), "has a topic twice"),
         (lambda rows: rows[0]["messages"].pop(), "has topics with a wrong number of messages"),
         (lambda rows: rows[0]["shares"].clear(), "has topics with a wrong number of shares"),
+        (lambda rows: rows[0]["shares"].pop(), "has topics with a wrong number of shares"),
+        (lambda rows: rows[0].update(shares=None), "has topics without shares"),
+        (lambda rows: rows[0]["messages"].__setitem__(0, None), "has missing numbers in messages"),
     ],
 )
 def test_a_dual_of_another_instance_is_refused(whole_block, change, problem):
