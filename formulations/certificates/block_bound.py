@@ -188,7 +188,8 @@ class BlockProblem(IntegerProblem):
         self.server_delay, self.between = block.server_delay, rounded_delays(block.server_delay)
         distance = np.zeros((clients, servers))
         distance[: block.own] = block.distance
-        self.distance = rounded_delays(distance)
+        # The part of a client does not depend on the other clients of its block.
+        self.distance = rounded_delays(distance, one_unit=False)
         self.publications = np.zeros(clients, np.int64)
         weight = np.zeros(clients, np.int64)
         # All members publish and subscribe: each receives as much as it sends.
