@@ -353,7 +353,7 @@ def _mean_multipliers(multipliers: list[list[int]], loads: list[list[float]]) ->
     each, weight = np.array(multipliers, np.int64), np.array(loads)
     total = weight.sum(axis=0)
     part = np.divide(weight, total, out=np.full_like(weight, 1 / len(weight)), where=total > 0)
-    mean = np.floor((each * part).sum(axis=0)).astype(np.int64)
+    mean = np.minimum(np.floor((each * part).sum(axis=0)).astype(np.int64), each.max(axis=0))
     same = (each == each[0]).all(axis=0)
     alpha, beta = np.where(same, each[0], mean).reshape(2, -1).tolist()
     return Multipliers(tuple(alpha), tuple(beta))
