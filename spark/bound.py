@@ -8,6 +8,8 @@ for its part of the capacities, and the driver passes their means on. In the end
 block's part of the bound in integers (:mod:`formulations.certificates.block_bound`), and the driver adds them up.
 """
 
+import math
+import re
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
 from fractions import Fraction
@@ -389,7 +391,8 @@ def verify_folder(
     Raises
     ------
     InputError
-        If the bound has another version, its multipliers do not fit the servers, or its dual is not of the instance.
+        If the bound has another version, its claim is no number, its multipliers do not fit the servers, or its dual is
+        not of the instance.
     """
     bound = folder / "bound" if bound is None else bound
     record = read_record(bound, "spark bound", BOUND_ENTRIES)
@@ -397,18 +400,29 @@ def verify_folder(
     check_bounded(field)
     # A study notes the homes that it chose as a result, not as an input.
     inputs = record | record[INPUTS_KEY]
-    count = min(int(inputs["labels"]), len(field.server_x))
-    version = record.get("version", 1)
+    labels, version = inputs.get("labels"), record.get("version", 1)
+    if type(labels) is not int or labels < 1:
+        raise InputError("labels", f"expected a whole number from 1, got {shown(labels)}")
+    count = min(labels, len(field.server_x))
     if version not in (1, VERSION):
         raise InputError(str(bound), f"expected a bound of version 1 or {VERSION}, got {shown(version)}")
     first = version == 1
     multipliers = Multipliers.none(len(field.server_x)) if first else _multipliers(record, field)
+    claim, recorded = _claim(record)
     place = folder / inputs["homes"]
     found = verified_sum(spark, folder, bound / "dual", place, count, multipliers, balanced=not first)
-    proved = found >= int(record["claim"]) and Fraction(record["bound"]) <= Fraction(
-        int(record["claim"]), 1 << UNIT_BITS
-    )
+    proved = found >= claim and recorded <= Fraction(claim, 1 << UNIT_BITS)
     return proved, record, rounded_down(Fraction(found, 1 << UNIT_BITS))
+
+
+def _claim(record: dict[str, Any]) -> tuple[int, Fraction]:
+    """Return the claim of a record, in units of ``2^-UNIT_BITS``, and the bound that follows from it."""
+    claim, bound = record["claim"], record["bound"]
+    if not isinstance(claim, str) or not re.fullmatch(r"-?[0-9]{1,1000}", claim):
+        raise InputError("claim", f"expected the digits of a whole number, got {shown(claim)}")
+    if type(bound) not in (int, float) or not math.isfinite(bound):
+        raise InputError("bound", f"expected a number, got {shown(bound)}")
+    return int(claim), Fraction(bound)
 
 
 def verified_sum(

@@ -15,7 +15,7 @@ from relocbench.heuristics.anneal_region import divide_regions
 from relocbench.instances.errors import InputError
 from relocbench.instances.evaluation import evaluate
 from relocbench.spark.bound import BoundOptions, bound_folder, verified_sum, verify_folder
-from relocbench.spark.checkpoints import read_dataset, read_record, unwrap_input_errors
+from relocbench.spark.checkpoints import INPUTS_KEY, read_dataset, read_record, unwrap_input_errors
 from relocbench.spark.compare_local import read_local
 from relocbench.spark.dual_tables import block_rows, read_block
 from relocbench.spark.placement import read_field
@@ -139,8 +139,15 @@ def test_a_changed_dual_or_claim_proves_nothing_more(spark, bounded, tmp_path):
         ({"beta": [-1, *record["beta"][1:]]}, "beta.0.: expected a whole number"),
         ({"version": 3}, "expected a bound of version 1 or 2"),
         ({"version": 1}, "expected no more than the price"),
+        ({"claim": "1e9"}, "claim: expected the digits"),
+        ({"claim": None}, "claim: expected the digits"),
+        ({"bound": float("nan")}, "bound: expected a number"),
+        ({"bound": "1/3"}, "bound: expected a number"),
+        ({"labels": 0}, "labels: expected a whole number from 1"),
     ):
-        made.write_text(json.dumps(read_record(folder / "bound") | entries))
+        written = read_record(folder / "bound")
+        asked = written[INPUTS_KEY] | {name: value for name, value in entries.items() if name == "labels"}
+        made.write_text(json.dumps(written | entries | {INPUTS_KEY: asked}))
         with pytest.raises(InputError, match=problem), unwrap_input_errors():
             verify_folder(spark, copy)
     claim = int(record["claim"])
