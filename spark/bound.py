@@ -256,7 +256,8 @@ def bound_rounds(
         states.append((before, record))
         if on_round is not None:
             on_round(number + 1, record["after"])
-    # A round knows the exact multipliers of all blocks after the one before only.
+    # If several blocks changed multipliers in a round, each its own ones, only the next round knows the bound after it:
+    # that round begins with their means.
     values = [after["before"] for _, after in states[1:]] + [record["after"]]
     before, record = states[int(np.argmax(values))]
     multipliers = _multipliers(record, field)
