@@ -8,6 +8,8 @@ for its part of the capacities, and the driver passes their means on. In the end
 block's part of the bound in integers (:mod:`formulations.certificates.block_bound`), and the driver adds them up.
 """
 
+import math
+import re
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
 from fractions import Fraction
@@ -61,7 +63,7 @@ if TYPE_CHECKING:
 # multipliers (those of storage, then those of compute) and its loads in the same order.
 ROUND_SCHEMA = f"{DUAL_SCHEMA}, before double, after double, multipliers array<bigint>, load array<double>"
 LABELS_SCHEMA = "client bigint, home int, labels array<int>"
-PARTS_SCHEMA = "own bigint, part string"
+PARTS_SCHEMA = "own bigint, topics bigint, part string"
 _PART_COLUMNS = {
     "before": pa.float64(),
     "after": pa.float64(),
@@ -254,7 +256,8 @@ def bound_rounds(
         states.append((before, record))
         if on_round is not None:
             on_round(number + 1, record["after"])
-    # A round knows the exact multipliers of all blocks after the one before only.
+    # If several blocks changed multipliers in a round, each its own ones, only the next round knows the bound after it:
+    # that round begins with their means.
     values = [after["before"] for _, after in states[1:]] + [record["after"]]
     before, record = states[int(np.argmax(values))]
     multipliers = _multipliers(record, field)
@@ -353,7 +356,7 @@ def _mean_multipliers(multipliers: list[list[int]], loads: list[list[float]]) ->
     each, weight = np.array(multipliers, np.int64), np.array(loads)
     total = weight.sum(axis=0)
     part = np.divide(weight, total, out=np.full_like(weight, 1 / len(weight)), where=total > 0)
-    mean = np.floor((each * part).sum(axis=0)).astype(np.int64)
+    mean = np.minimum(np.floor((each * part).sum(axis=0)).astype(np.int64), each.max(axis=0))
     same = (each == each[0]).all(axis=0)
     alpha, beta = np.where(same, each[0], mean).reshape(2, -1).tolist()
     return Multipliers(tuple(alpha), tuple(beta))
@@ -389,7 +392,8 @@ def verify_folder(
     Raises
     ------
     InputError
-        If the bound has another version, its multipliers do not fit the servers, or its dual is not of the instance.
+        If the bound has another version, its claim is no number, its multipliers do not fit the servers, or its dual is
+        not of the instance.
     """
     bound = folder / "bound" if bound is None else bound
     record = read_record(bound, "spark bound", BOUND_ENTRIES)
@@ -397,18 +401,29 @@ def verify_folder(
     check_bounded(field)
     # A study notes the homes that it chose as a result, not as an input.
     inputs = record | record[INPUTS_KEY]
-    count = min(int(inputs["labels"]), len(field.server_x))
-    version = record.get("version", 1)
+    labels, version = inputs.get("labels"), record.get("version", 1)
+    if type(labels) is not int or labels < 1:
+        raise InputError("labels", f"expected a whole number from 1, got {shown(labels)}")
+    count = min(labels, len(field.server_x))
     if version not in (1, VERSION):
         raise InputError(str(bound), f"expected a bound of version 1 or {VERSION}, got {shown(version)}")
     first = version == 1
     multipliers = Multipliers.none(len(field.server_x)) if first else _multipliers(record, field)
+    claim, recorded = _claim(record)
     place = folder / inputs["homes"]
     found = verified_sum(spark, folder, bound / "dual", place, count, multipliers, balanced=not first)
-    proved = found >= int(record["claim"]) and Fraction(record["bound"]) <= Fraction(
-        int(record["claim"]), 1 << UNIT_BITS
-    )
+    proved = found >= claim and recorded <= Fraction(claim, 1 << UNIT_BITS)
     return proved, record, rounded_down(Fraction(found, 1 << UNIT_BITS))
+
+
+def _claim(record: dict[str, Any]) -> tuple[int, Fraction]:
+    """Return the claim of a record, in units of ``2^-UNIT_BITS``, and the bound that follows from it."""
+    claim, bound = record["claim"], record["bound"]
+    if not isinstance(claim, str) or not re.fullmatch(r"-?[0-9]{1,1000}", claim):
+        raise InputError("claim", f"expected the digits of a whole number, got {shown(claim)}")
+    if type(bound) not in (int, float) or not math.isfinite(bound):
+        raise InputError("bound", f"expected a number, got {shown(bound)}")
+    return int(claim), Fraction(bound)
 
 
 def verified_sum(
@@ -462,15 +477,20 @@ def verified_sum(
     )
 
     def verify(table: pa.Table) -> pa.Table:
-        block, _, _, _ = read_block(table, field, count)
-        return pa.table(
-            {"own": pa.array([block.own], pa.int64()), "part": [str(block_bound(block, multipliers, balanced))]}
-        )
+        block, _, _, topics = read_block(table, field, count)
+        kept = int(_keeps(topics, region, table["region"][0].as_py()).sum())
+        numbers = {"own": pa.array([block.own], pa.int64()), "topics": pa.array([kept], pa.int64())}
+        return pa.table({**numbers, "part": [str(block_bound(block, multipliers, balanced))]})
 
     parts = block_rows(clients, good, messages, region).groupBy("region").applyInArrow(verify, PARTS_SCHEMA).collect()
     own = sum(row["own"] for row in parts)
     if own != field.clients:
         raise InputError(str(homes), f"expected one home for each of {field.clients} clients, got {own}")
+    # Every topic has a row, because each block has all topics of its clients. If one had two rows, two blocks could see
+    # different messages of it.
+    rows = sum(row["topics"] for row in parts)
+    if rows != field.topics:
+        raise InputError(str(dual), f"expected one row for each of {field.topics} topics, got {rows}")
     lost = multipliers.capacity_cost(field.storage_capacity, field.compute_capacity)
     return sum(int(row["part"]) for row in parts) - lost
 

@@ -137,11 +137,11 @@ def read_block(
     _require(np.array_equal(_sizes(rows, "member_home"), size), "has topics with a wrong number of homes")
     _require(np.array_equal(_sizes(rows, "labels"), size * count), "has topics with a wrong number of labels")
     _require(np.array_equal(_sizes(rows, "messages"), pairs * count), "has topics with a wrong number of messages")
-    shares, has_shares = _flat(rows, "shares").reshape(-1, count), _sizes(rows, "shares")
-    if not len(shares):
-        shares = np.zeros((int(size.sum()), count), np.int64)
+    shares = _flat(rows, "shares")
+    if len(shares):
+        _require(np.array_equal(_sizes(rows, "shares"), size * count), "has topics with a wrong number of shares")
     else:
-        _require(np.array_equal(has_shares, size * count), "has topics with a wrong number of shares")
+        shares = np.zeros(int(size.sum()) * count, np.int64)
     entry_topic = np.repeat(np.arange(len(topic)), size)
     rising = (np.diff(member) > 0) | (np.diff(entry_topic) > 0)
     _require(bool(rising.all()), "has topics whose members do not ascend")
@@ -183,7 +183,7 @@ def read_block(
         spool=field.spool_per_member * size.astype(np.float64),
         member=node,
         member_topic=entry_topic,
-        shares=shares,
+        shares=shares.reshape(-1, count),
     )
     return block, home, offsets(pairs), rows
 
@@ -255,12 +255,16 @@ def _numbers(table: pa.Table, name: str) -> npt.NDArray[Any]:
 
 
 def _flat(table: pa.Table, name: str) -> Int64Array:
-    column = table[name].combine_chunks() if isinstance(table[name], pa.ChunkedArray) else table[name]
-    return np.array(column.flatten().to_numpy(zero_copy_only=False)).astype(np.int64)
+    numbers = table[name].combine_chunks().flatten()
+    # One missing number would make floats of all numbers of the block, which lose the last digits of large ones.
+    _require(not numbers.null_count, f"has missing numbers in {name}")
+    return np.array(numbers.to_numpy(zero_copy_only=False)).astype(np.int64)
 
 
 def _sizes(table: pa.Table, name: str) -> Int64Array:
-    return np.array(table[name].combine_chunks().value_lengths().to_numpy(zero_copy_only=False)).astype(np.int64)
+    lists_of_rows = table[name].combine_chunks()
+    _require(not lists_of_rows.null_count, f"has topics without {name}")
+    return np.array(lists_of_rows.value_lengths().to_numpy(zero_copy_only=False)).astype(np.int64)
 
 
 def _sorted(columns: Int64Array) -> Int64Array:
@@ -358,7 +362,8 @@ def _copy_to_regions(region: IntArray) -> Callable[[Iterator[pa.RecordBatch]], I
             homes = batch.column("member_home")
             row = np.repeat(np.arange(batch.num_rows), homes.value_lengths().to_numpy(zero_copy_only=False))
             home = homes.flatten().to_numpy(zero_copy_only=False)
-            if ((home < 0) | (home >= len(region))).any():
+            # Missing homes are floats that are no numbers.
+            if not ((home >= 0) & (home < len(region))).all():
                 raise InputError("", f"the dual has homes that are not servers from 0 to {len(region) - 1}")
             pair = np.unique(row * n_regions + region[home])
             copied = batch.take(pa.array(pair // n_regions))

@@ -23,6 +23,7 @@ from relocbench.formulations.bounding.smooth_ascent import (
 )
 from relocbench.formulations.certificates.block_bound import (
     MESSAGE_BITS,
+    MOST_MULTIPLIER,
     MULTIPLIER_BITS,
     UNIT_BITS,
     DualBlock,
@@ -300,7 +301,8 @@ def _integers(values: FloatArray) -> tuple[int, ...]:
 
 def _stored(values: FloatArray) -> FloatArray:
     """Return multipliers as a certificate can store them."""
-    return np.ldexp(np.floor(np.ldexp(values, MULTIPLIER_BITS)), -MULTIPLIER_BITS)
+    integers = np.minimum(np.floor(np.ldexp(values, MULTIPLIER_BITS)), MOST_MULTIPLIER)
+    return np.ldexp(integers, -MULTIPLIER_BITS)
 
 
 def likely_labels(state: RegionState, count: int) -> npt.NDArray[np.int32]:

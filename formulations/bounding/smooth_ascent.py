@@ -4,7 +4,7 @@ Coordinate ascent on the dual itself stops where no single step raises it, which
 each minimum of some costs ``c`` is replaced by ``-T·log Σ exp(-c/T)``. This function is smooth, so ascent does not stop
 before its maximum. The temperature ``T`` decreases from call to call, and then the maximum approaches that of the dual.
 
-There are three kinds of steps. Each is the exact maximum over its variables.
+There are three kinds of steps. Each of the first two is the exact maximum over its variables.
 
 - *A client*: what it and its pairs cost together at each of its servers is divided equally among them.
 - *A topic at a server*: the price of its storage is divided among its members such that those who pay a share are there

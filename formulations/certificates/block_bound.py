@@ -3,7 +3,8 @@
 At full scale a dual is verified in blocks. A block has *own* clients and, beside them, all clients with which these
 share a topic. It contains all topics of its own clients, and the messages along all pairs of their members. The bound
 is the sum, over all blocks, of the least costs of the own clients. It is a bound because each message is computed from
-its own topic alone: both blocks that contain a pair of clients compute the same messages for it, in the same unit.
+its own topic alone: both blocks that contain a pair of clients compute the same messages for it, in the same unit. For
+this the caller must give both blocks the same labels, messages and shares of a topic.
 
 Every member of a topic publishes and subscribes. Multipliers ``α_l, β_l ≥ 0`` charge the loads of servers, as in
 docs/certificates.md: a client pays ``β_l·U_m`` and shares of ``α_l·u_n`` where its messages are processed, or at least
@@ -187,7 +188,8 @@ class BlockProblem(IntegerProblem):
         self.server_delay, self.between = block.server_delay, rounded_delays(block.server_delay)
         distance = np.zeros((clients, servers))
         distance[: block.own] = block.distance
-        self.distance = rounded_delays(distance)
+        # The part of a client does not depend on the other clients of its block.
+        self.distance = rounded_delays(distance, one_unit=False)
         self.publications = np.zeros(clients, np.int64)
         weight = np.zeros(clients, np.int64)
         # All members publish and subscribe: each receives as much as it sends.

@@ -81,7 +81,7 @@ def rounded_weights(values: Int64Array, upwards: bool = False) -> Rounded:
     return Rounded(-(-values >> cut) if upwards else values >> cut, cut - WEIGHT_BITS)
 
 
-def rounded_delays(values: FloatArray, upwards: bool = False) -> Rounded:
+def rounded_delays(values: FloatArray, upwards: bool = False, one_unit: bool = True) -> Rounded:
     """Round delays, each in its own unit, or all in one unit if they have similar sizes.
 
     Parameters
@@ -90,6 +90,8 @@ def rounded_delays(values: FloatArray, upwards: bool = False) -> Rounded:
         The delays.
     upwards
         Whether to round up instead of down.
+    one_unit
+        Whether all delays may have one unit. Then how a delay is rounded depends on the others.
 
     Returns
     -------
@@ -103,7 +105,7 @@ def rounded_delays(values: FloatArray, upwards: bool = False) -> Rounded:
     positive = integers > 0
     least = exponents.min(initial=-NO_EXPONENT, where=positive)
     most = exponents.max(initial=NO_EXPONENT, where=positive)
-    if most - least > NEAR_BITS:
+    if not one_unit or most - least > NEAR_BITS:
         return Rounded(integers, exponents)
     common = np.full((1,) * values.ndim, max(most, NO_EXPONENT), np.int64)
     cut = np.clip(common - exponents, 0, 63)

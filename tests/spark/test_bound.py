@@ -11,10 +11,11 @@ from typer.testing import CliRunner
 from relocbench.cli import app
 from relocbench.formulations.certificates.block_bound import UNIT_BITS, Multipliers
 from relocbench.heuristics import anneal
+from relocbench.heuristics.anneal_region import divide_regions
 from relocbench.instances.errors import InputError
 from relocbench.instances.evaluation import evaluate
 from relocbench.spark.bound import BoundOptions, bound_folder, verified_sum, verify_folder
-from relocbench.spark.checkpoints import read_dataset, read_record, unwrap_input_errors
+from relocbench.spark.checkpoints import INPUTS_KEY, read_dataset, read_record, unwrap_input_errors
 from relocbench.spark.compare_local import read_local
 from relocbench.spark.dual_tables import block_rows, read_block
 from relocbench.spark.placement import read_field
@@ -138,8 +139,15 @@ def test_a_changed_dual_or_claim_proves_nothing_more(spark, bounded, tmp_path):
         ({"beta": [-1, *record["beta"][1:]]}, "beta.0.: expected a whole number"),
         ({"version": 3}, "expected a bound of version 1 or 2"),
         ({"version": 1}, "expected no more than the price"),
+        ({"claim": "1e9"}, "claim: expected the digits"),
+        ({"claim": None}, "claim: expected the digits"),
+        ({"bound": float("nan")}, "bound: expected a number"),
+        ({"bound": "1/3"}, "bound: expected a number"),
+        ({"labels": 0}, "labels: expected a whole number from 1"),
     ):
-        made.write_text(json.dumps(read_record(folder / "bound") | entries))
+        written = read_record(folder / "bound")
+        asked = written[INPUTS_KEY] | {name: value for name, value in entries.items() if name == "labels"}
+        made.write_text(json.dumps(written | entries | {INPUTS_KEY: asked}))
         with pytest.raises(InputError, match=problem), unwrap_input_errors():
             verify_folder(spark, copy)
     claim = int(record["claim"])
@@ -157,6 +165,32 @@ def test_a_client_is_not_counted_twice_in_the_place_of_another(spark, bounded, t
     dual, multipliers = bounded[0] / "bound" / "dual", multipliers_of(bounded[1])
     with pytest.raises(InputError), unwrap_input_errors():
         verified_sum(spark, bounded[0], dual, tmp_path / "homes.parquet", OPTIONS.labels, multipliers)
+
+
+@pytest.mark.slow
+def test_two_blocks_do_not_see_different_messages_of_a_topic(spark, bounded, tmp_path):
+    folder, record, _ = bounded
+    homes, multipliers = folder / "nearest" / "homes", multipliers_of(record)
+    # The region of each server, as the verifier divides the clients.
+    field = read_field(folder / "field")
+    region = divide_regions(field.server_x, field.server_y, 4, 0, 0)
+    home_of = {row["client"]: row["home"] for row in pq.read_table(homes).to_pylist()}
+
+    def favour_both(rows):
+        for row in rows:
+            home = [home_of[client] for client in row["member"]]
+            if len(home) == 2 and region[home[0]] != region[home[1]]:
+                # Each row is for the block of one client, to which it gives most of what the pair costs.
+                other = row | {"member_home": home[1:] * 2, "messages": [low - (1 << 20) for low in row["messages"]]}
+                row["member_home"] = home[:1] * 2
+                row["messages"] = [high + (1 << 20) for high in row["messages"]]
+                rows.append(other)
+                return
+
+    pq.write_table(changed_rows(pq.read_table(folder / "bound" / "dual"), favour_both), tmp_path / "dual.parquet")
+    blocks = -(-field.clients // 4)
+    with pytest.raises(InputError, match=f"one row for each of {field.topics} topics, got {field.topics + 1}"):
+        verified_sum(spark, folder, tmp_path / "dual.parquet", homes, OPTIONS.labels, multipliers, block_clients=blocks)
 
 
 @pytest.mark.slow
@@ -222,6 +256,9 @@ def whole_block(spark, bounded):
         (lambda rows: rows.append(rows[0]), "has a topic twice"),
         (lambda rows: rows[0]["messages"].pop(), "has topics with a wrong number of messages"),
         (lambda rows: rows[0]["shares"].clear(), "has topics with a wrong number of shares"),
+        (lambda rows: rows[0]["shares"].pop(), "has topics with a wrong number of shares"),
+        (lambda rows: rows[0].update(shares=None), "has topics without shares"),
+        (lambda rows: rows[0]["messages"].__setitem__(0, None), "has missing numbers in messages"),
     ],
 )
 def test_a_dual_of_another_instance_is_refused(whole_block, change, problem):

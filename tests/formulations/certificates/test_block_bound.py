@@ -9,6 +9,7 @@ from relocbench.formulations.bounding.block_relaxation import Capacities, fitted
 from relocbench.formulations.certificates.block_bound import (
     FINER,
     MESSAGE_BITS,
+    MOST_MULTIPLIER,
     MOST_PRICE,
     MULTIPLIER_BITS,
     UNIT_BITS,
@@ -140,7 +141,17 @@ def test_the_parts_of_the_blocks_add_up_to_the_bound_of_the_local_verifier(seed,
     sums = [
         sum(block_bound(make_block(instance, dual, own), NONE, balanced) for own in division) for division in DIVISIONS
     ]
-    assert sums == [local_bound(instance, dual, balanced=balanced)] * 3
+    # The local verifier rounds all distances in one unit.
+    assert len(set(sums)) == 1
+    assert 0 <= sums[0] - local_bound(instance, dual, balanced=balanced) < 16
+
+
+def test_the_bound_does_not_depend_on_the_blocks_where_delays_are_large():
+    instance = make_instance(0)
+    instance = replace(instance, delay_per_km=1000 * instance.delay_per_km, cloud_delay=5000.0)
+    dual = make_dual(instance, 0)
+    sums = {sum(block_bound(make_block(instance, dual, own), NONE) for own in division) for division in DIVISIONS}
+    assert len(sums) == 1
 
 
 @pytest.mark.parametrize("seed", range(4))
@@ -154,7 +165,8 @@ def test_multipliers_give_the_bound_of_the_local_verifier(seed):
         - lost(instance, multipliers)
         for division in DIVISIONS
     ]
-    assert sums == [local_bound(instance, dual, multipliers, shares)] * 3
+    assert len(set(sums)) == 1
+    assert 0 <= sums[0] - local_bound(instance, dual, multipliers, shares) < 16
     free = sum(block_bound(make_block(instance, dual, own), NONE) for own in DIVISIONS[0])
     assert sums[0] + lost(instance, multipliers) > free
 
@@ -253,6 +265,19 @@ def test_a_block_changes_only_the_shares_of_its_own_clients():
         block_bound(replace(block, messages=result.messages, shares=result.shares), multipliers) / 2**UNIT_BITS,
         abs=1e-6,
     )
+
+
+def test_multipliers_remain_within_the_limit_of_a_certificate():
+    # Small loads and large delays need large multipliers.
+    instance = make_instance(0, SHARED, storage=1e-9)
+    spool = 1e-6 * instance.spool
+    instance = replace(instance, delay_per_km=1e6, cloud_delay=5e7, spool=spool)
+    labels, pairs = np.broadcast_to(np.arange(5), (7, 5)), make_dual(instance, 0)[1]
+    messages = np.zeros((len(pairs), 5), np.int64)
+    block = make_block(instance, (labels, pairs, messages), EVERY)
+    capacities = Capacities(instance.storage_capacity, instance.compute_capacity, None, adjust=True)
+    result = improve_block(block, np.ones(len(pairs), np.bool_), NONE, 1e6, 20, capacities)
+    assert max(result.multipliers.alpha) == MOST_MULTIPLIER
 
 
 def test_a_field_where_delegation_may_pay_is_refused():
