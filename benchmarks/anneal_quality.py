@@ -2,29 +2,43 @@
 
 python benchmarks/anneal_quality.py paper [seconds] [reference seconds]
 python benchmarks/anneal_quality.py optimum [seconds]
-python benchmarks/anneal_quality.py scarce [seconds] [runs]
+python benchmarks/anneal_quality.py scarce [seconds] [runs] [folder for the best homes]
 """
 
 import itertools
 import sys
 from concurrent.futures import ProcessPoolExecutor
+from pathlib import Path
 
 import numpy as np
 
 from relocbench.instances.generators.families import FAMILIES
 from relocbench.instances.instance import Instance
+from relocbench.instances.kernels.ragged import IntArray
 from relocbench.instances.library.library import Library
+from relocbench.runs.solve import Result
 from relocbench.runs.solve import solve_here as solve
 
 PROCESSES = 2
 Job = tuple[str, dict[str, float | str], int, int, float]
 
 
-def cost_of(job: Job) -> float:
-    """Run annealing on the instance of a job (family, cell, seed, seed of the run, seconds) and return the cost."""
+def run(job: Job) -> Result:
+    """Run annealing on the instance of a job (family, cell, seed, seed of the run, seconds)."""
     family, overrides, seed, run_seed, seconds = job
     instance = FAMILIES[family].cells(overrides)[0].build(seed)
-    return solve(instance, "anneal", seed=run_seed, time_limit=seconds).evaluation.objective
+    return solve(instance, "anneal", seed=run_seed, time_limit=seconds)
+
+
+def cost_of(job: Job) -> float:
+    """Return the cost that :func:`run` finds."""
+    return run(job).evaluation.objective
+
+
+def cost_and_home_of(job: Job) -> tuple[float, IntArray]:
+    """Return the cost and the homes that :func:`run` finds."""
+    result = run(job)
+    return result.evaluation.objective, result.home
 
 
 def paper(seconds: float, reference: float) -> None:
@@ -82,7 +96,7 @@ def optimum(seconds: float) -> None:
         )
 
 
-def scarce(seconds: float, runs: float) -> None:
+def scarce(seconds: float, runs: float, folder: Path | None) -> None:
     """Compare independent runs where capacity is scarce with the best homes of these runs and of the library."""
     spools = (4.0, 5.0, 6.0)
     jobs: list[Job] = [
@@ -90,9 +104,12 @@ def scarce(seconds: float, runs: float) -> None:
     ]
     found: dict[float, list[float]] = {p: [] for p in spools}
     with ProcessPoolExecutor(PROCESSES) as pool:
-        for job, cost in zip(jobs, pool.map(cost_of, jobs), strict=True):
-            found[float(job[1]["spool_per_member"])].append(cost)
-            print("cost", job[1]["spool_per_member"], job[3], f"{cost:.9g}", flush=True)
+        for job, (cost, home) in zip(jobs, pool.map(cost_and_home_of, jobs), strict=True):
+            spool = float(job[1]["spool_per_member"])
+            if folder is not None and cost < min(found[spool], default=np.inf):
+                np.save(folder / f"paper-spooler-p{spool:g}-0.npy", home)
+            found[spool].append(cost)
+            print("cost", spool, job[3], f"{cost:.9g}", flush=True)
     library = Library()
     print(f"{seconds:g} s of annealing against the best known homes: excess in %")
     for p, costs in found.items():
@@ -104,10 +121,10 @@ def scarce(seconds: float, runs: float) -> None:
 
 
 if __name__ == "__main__":
-    numbers = [float(text) for text in sys.argv[2:]]
+    numbers = [float(text) for text in sys.argv[2:4]]
     if sys.argv[1] == "paper":
         paper(*(numbers or [30.0, 90.0]))
     elif sys.argv[1] == "scarce":
-        scarce(*(numbers or [120.0, 5.0]))
+        scarce(*(numbers or [120.0, 5.0]), Path(sys.argv[4]) if len(sys.argv) > 4 else None)
     else:
         optimum(*(numbers or [2.0]))
