@@ -31,6 +31,7 @@ from relocbench.formulations.certificates.block_bound import (
     Multipliers,
     block_bound,
     check_delegation,
+    triangle_violation,
 )
 from relocbench.formulations.certificates.integer_problem import BoolArray
 from relocbench.formulations.certificates.packed_arrays import Int64Array
@@ -411,7 +412,7 @@ def verify_folder(
     multipliers = Multipliers.none(len(field.server_x)) if first else _multipliers(record, field)
     claim, recorded = _claim(record)
     place = folder / inputs["homes"]
-    found = verified_sum(spark, folder, bound / "dual", place, count, multipliers, balanced=not first)
+    found = verified_sum(spark, folder, bound / "dual", place, count, multipliers, is_first_version=first)
     proved = found >= claim and recorded <= Fraction(claim, 1 << UNIT_BITS)
     return proved, record, rounded_down(Fraction(found, 1 << UNIT_BITS))
 
@@ -434,7 +435,7 @@ def verified_sum(
     count: int,
     multipliers: Multipliers,
     *,
-    balanced: bool = True,
+    is_first_version: bool = False,
     block_clients: int = 4000,
 ) -> int:
     """Compute exactly, in blocks, what the dual of a folder proves.
@@ -451,8 +452,10 @@ def verified_sum(
         The homes by which clients are divided into blocks. They do not influence the bound.
     count
         The number of active servers of each client.
-    multipliers, balanced
-        As for :func:`formulations.certificates.block_bound.block_bound`.
+    multipliers
+        The multipliers of the capacities.
+    is_first_version
+        Whether inactive servers have the messages of the first version of the certificate.
     block_clients
         The mean number of clients of a block.
 
@@ -475,12 +478,13 @@ def verified_sum(
     region = divide_regions(
         field.server_x, field.server_y, max(1, min(servers // 2, -(-field.clients // block_clients))), 0, 0
     )
+    violation = None if is_first_version else triangle_violation(server_delays(field))
 
     def verify(table: pa.Table) -> pa.Table:
         block, _, _, topics = read_block(table, field, count)
         kept = int(_keeps(topics, region, table["region"][0].as_py()).sum())
         numbers = {"own": pa.array([block.own], pa.int64()), "topics": pa.array([kept], pa.int64())}
-        return pa.table({**numbers, "part": [str(block_bound(block, multipliers, balanced))]})
+        return pa.table({**numbers, "part": [str(block_bound(block, multipliers, violation))]})
 
     parts = block_rows(clients, good, messages, region).groupBy("region").applyInArrow(verify, PARTS_SCHEMA).collect()
     own = sum(row["own"] for row in parts)

@@ -17,7 +17,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from relocbench.instances.kernels.compiled import compiled
+from relocbench.instances.kernels.compiled import compiled, compiled_reordered
 from relocbench.instances.kernels.ragged import FloatArray
 
 Int64Array = npt.NDArray[np.int64]
@@ -379,7 +379,7 @@ def newton_step(
     return np.maximum(multiplier + step, 0.0)
 
 
-@compiled
+@compiled_reordered
 def add_messages(
     cost: FloatArray,
     first: Int64Array,
@@ -391,7 +391,7 @@ def add_messages(
 ) -> None:
     """Add the messages of some pairs to the costs of all servers, as the verifier completes them.
 
-    docs/scale.md defines the messages to servers that are not active.
+    :class:`formulations.certificates.block_bound.BlockBound` defines the messages to servers that are not active.
 
     Parameters
     ----------
@@ -403,33 +403,36 @@ def add_messages(
         The given messages.
     """
     own, servers, count = len(cost), cost.shape[1], label.shape[1]
-    some, second_all, first_all = np.empty(servers), np.empty(servers), np.empty(servers)
+    most_second, most_first, message = np.empty(servers), np.empty(servers), np.empty(servers)
     for e in range(len(first)):
         i, j = first[e], second[e]
         pair = pair_cost[kind[e]]
-        # The messages to all servers of the second client from the active ones of the first.
-        for l in range(servers):
-            least = np.inf
-            for a in range(count):
-                least = min(least, pair[label[i, a], l] - to_first[e, a])
-            some[l] = least
-        for l in range(servers):
-            least = np.inf
-            for b in range(count):
-                least = min(least, pair[l, label[j, b]] - some[label[j, b]])
-            first_all[l] = 0.5 * (least - some[l])
+        most_second[:] = np.inf
         for a in range(count):
-            first_all[label[i, a]] = to_first[e, a]
+            row, given = pair[label[i, a]], to_first[e, a]
+            for l in range(servers):
+                most_second[l] = min(most_second[l], row[l] - given)
+        most_first[:] = np.inf
+        for b in range(count):
+            row, given = pair[label[j, b]], most_second[label[j, b]]
+            for l in range(servers):
+                most_first[l] = min(most_first[l], row[l] - given)
+        # From here on, these are the messages themselves.
+        for l in range(servers):
+            most_first[l] = 0.5 * (most_first[l] - most_second[l])
+            message[l] = -most_first[l]
+        for a in range(count):
+            most_first[label[i, a]] = to_first[e, a]
         if i < own:
             for l in range(servers):
-                cost[i, l] += first_all[l]
+                cost[i, l] += most_first[l]
         if j < own:
-            for l in range(servers):
-                least = np.inf
-                for k in range(servers):
-                    least = min(least, pair[l, k] - first_all[k])
-                second_all[l] = least
+            for a in range(count):
+                row, least = pair[label[i, a]], np.inf
+                for l in range(servers):
+                    least = min(least, row[l] - most_first[l])
+                message[label[i, a]] = least
             for b in range(count):
-                second_all[label[j, b]] = some[label[j, b]]
+                message[label[j, b]] = most_second[label[j, b]]
             for l in range(servers):
-                cost[j, l] += second_all[l]
+                cost[j, l] += message[l]

@@ -22,10 +22,13 @@ from relocbench.formulations.certificates.budget import Budget, Size
 from relocbench.formulations.certificates.certificate import Dual
 from relocbench.formulations.certificates.exact_bound import DualBound
 from relocbench.formulations.certificates.integer_problem import (
+    DELAY_MANTISSA,
     WEIGHT_BITS,
     AddedCosts,
     BoolArray,
+    IntegerArray,
     IntegerProblem,
+    Rounded,
     exact_integers,
     integer_array,
     rounded_delays,
@@ -45,6 +48,10 @@ MULTIPLIER_BITS = 40
 MOST_MULTIPLIER = 1 << 62
 # Larger shares, and larger costs of a delegated publication, are of no use: this many units are 2^24 ms or 2^12 ms.
 MOST_PRICE = 1 << 40
+# Pairs are processed in blocks of about this number of pairs of an active and any server.
+ENTRIES = 1 << 17
+# The delays between servers are integers below 2^VIOLATION_BITS where the triangle inequality is checked.
+VIOLATION_BITS = 60
 
 
 @dataclass(frozen=True)
@@ -203,7 +210,109 @@ class BlockProblem(IntegerProblem):
         self.sent = self.sent_least = rounded_weights(none)
 
 
-def block_bound(block: DualBlock, multipliers: Multipliers, balanced: bool = True) -> int:
+class BlockBound(DualBound):
+    """The bound of a block, in which each inactive server of a client has a message that follows from the active ones.
+
+    Along a pair ``(i, j)`` with the messages ``μ_i`` to the active servers ``T_i`` of the first client,
+
+        t(b) = min over a in T_i of  pair(a,b) - μ_i(a),    g(a) = min over b in T_j of  pair(a,b) - t(b)
+
+    are the largest messages to the second client, and to the first one, that the others allow. The first client gets
+    ``(g - t - ε)/2`` at its other servers, where ``pair(a,c) ≤ pair(a,b) + pair(b,c) + ε`` for any servers. The second
+    client gets ``t`` at its active servers, the largest message that the pair allows at those of the first client, and
+    ``(t - g - ε)/2`` at all others. docs/scale.md shows that no pair costs less than its two messages.
+
+    Parameters
+    ----------
+    problem, dual
+        The pairs and the messages.
+    labels
+        The active servers of each client, as in :class:`DualBlock`.
+    violation
+        By how much the delays between servers violate the triangle inequality at most.
+    """
+
+    def __init__(self, problem: IntegerProblem, dual: Dual, labels: Int64Array, violation: Fraction) -> None:
+        self._labels, self._violation = labels, violation
+        super().__init__(problem, root_region(problem), dual, finer=FINER)
+
+    def _add_all_messages(self) -> None:
+        problem, labels = self._problem, self._labels
+        (weight,) = problem.edge_weights
+        kinds, kind = np.unique(np.column_stack([weight.mantissa, weight.exponent]), axis=0, return_inverse=True)
+        messages = self._messages.reshape(len(problem.first), -1).astype(self._dtype) << (self.unit - self._dual.bits)
+        size = max(1, ENTRIES // (problem.n_servers * labels.shape[1]))
+        for number, (mantissa, exponent) in enumerate(kinds.tolist()):
+            cost = self._product(Rounded(np.array([[mantissa]]), np.array([[exponent]])), problem.between)
+            # Two products are rounded down by less than a unit each.
+            epsilon = 2 + math.ceil(self._violation * mantissa * Fraction(2) ** (exponent + self.unit))
+            edges = np.flatnonzero(kind == number)
+            for begin in range(0, len(edges), size):
+                problem.budget.check_time()
+                some = edges[begin : begin + size]
+                i, j = problem.first[some], problem.second[some]
+                first, second = completed_messages(cost, labels[i], labels[j], messages[some], epsilon)
+                np.add.at(self._unary, i, first)
+                np.add.at(self._unary, j, second)
+
+
+def completed_messages(
+    cost: IntegerArray, active_i: Int64Array, active_j: Int64Array, given: IntegerArray, epsilon: int
+) -> tuple[IntegerArray, IntegerArray]:
+    """Compute the messages of pairs to all servers of both clients, as :class:`BlockBound` defines them.
+
+    Parameters
+    ----------
+    cost
+        The symmetric costs of a pair (``L×L``), with ``pair(a,c) ≤ pair(a,b) + pair(b,c) + epsilon``.
+    active_i, active_j
+        The active servers of both clients (one row for each pair).
+    given
+        The messages to the active servers of the first client.
+    epsilon
+        ``ε``.
+
+    Returns
+    -------
+    first, second
+        The messages to the first and to the second clients (one row for each pair, one column for each server).
+    """
+    to_second = (cost[active_i] - given[:, :, None]).min(axis=1)
+    at_active = np.take_along_axis(to_second, active_j, axis=1)
+    to_first = (cost[active_j] - at_active[:, :, None]).min(axis=1)
+    first, second = (to_first - to_second - epsilon) >> 1, (to_second - to_first - epsilon) >> 1
+    np.put_along_axis(first, active_i, given, axis=1)
+    np.put_along_axis(second, active_i, (cost[active_i] - first[:, None, :]).min(axis=2), axis=1)
+    np.put_along_axis(second, active_j, at_active, axis=1)
+    return first, second
+
+
+def triangle_violation(server_delay: FloatArray) -> Fraction:
+    """Compute by how much the delays of an integer problem violate the triangle inequality at most.
+
+    Parameters
+    ----------
+    server_delay
+        ``dS``.
+
+    Returns
+    -------
+    Fraction
+        A number that is at least ``dS[a,c] - dS[a,b] - dS[b,c]`` for any servers, with the delays rounded down as an
+        integer problem rounds them.
+    """
+    largest = Fraction(float(server_delay.max()))
+    shift = VIOLATION_BITS - math.frexp(server_delay.max())[1]
+    delay = np.floor(np.ldexp(server_delay, shift)).astype(np.int64)
+    found = 0
+    for b in range(len(delay)):
+        found = max(found, int((delay - delay[:, b, None] - delay[b]).max()))
+    # The first delay may be larger by a unit than its integer, and the other two lose their last bits.
+    violation: Fraction = (found + 1) * Fraction(2) ** -shift + 4 * largest / 2**DELAY_MANTISSA
+    return violation
+
+
+def block_bound(block: DualBlock, multipliers: Multipliers, violation: Fraction | None) -> int:
     """Compute what the own clients of a block contribute to the bound.
 
     Parameters
@@ -212,9 +321,9 @@ def block_bound(block: DualBlock, multipliers: Multipliers, balanced: bool = Tru
         The block.
     multipliers
         The multipliers. What they pay for the capacities is not part of any block.
-    balanced
-        Which messages the inactive homes of first clients get, as for
-        :class:`formulations.certificates.exact_bound.DualBound`.
+    violation
+        By how much the delays between servers violate the triangle inequality at most (:func:`triangle_violation`).
+        None for a certificate of the first version, where inactive servers have other messages.
 
     Returns
     -------
@@ -250,7 +359,10 @@ def block_bound(block: DualBlock, multipliers: Multipliers, balanced: bool = Tru
         messages=block.messages[kept].ravel(),
         shares=np.empty(0, np.int64),
     )
-    bound = DualBound(problem, root_region(problem), dual, finer=FINER, balanced=balanced)
+    if violation is None:
+        bound = DualBound(problem, root_region(problem), dual, finer=FINER)
+    else:
+        bound = BlockBound(problem, dual, block.labels, violation)
     return sum(bound.least[: block.own].tolist())
 
 

@@ -44,9 +44,6 @@ class DualBound:
     finer
         The number of bits by which the unit of the computation is finer than that of the dual; None for the largest
         suitable number. Parts of a dual that are verified apart need the same one.
-    balanced
-        Whether a message to an inactive home of a first client is halfway between the largest and the smallest one that
-        the pairs allow, instead of the largest. Every home must be allowed for every client.
 
     Attributes
     ----------
@@ -55,15 +52,9 @@ class DualBound:
     """
 
     def __init__(
-        self,
-        problem: IntegerProblem,
-        region: Region,
-        dual: Dual,
-        long: bool = False,
-        finer: int | None = None,
-        balanced: bool = False,
+        self, problem: IntegerProblem, region: Region, dual: Dual, long: bool = False, finer: int | None = None
     ) -> None:
-        self._problem, self._region, self._dual, self._balanced = problem, region, dual, balanced
+        self._problem, self._region, self._dual = problem, region, dual
         self._unpack(dual)
         self._check_shares()
         self.unit, most_bits = self._choose_unit(finer)
@@ -83,9 +74,7 @@ class DualBound:
         )
         if problem.added is not None:
             self._unary += problem.added.rounded_down(self.unit).astype(self._dtype)
-        for edges in self._blocks(self._order[~self._silent[problem.first[self._order]]]):
-            _, first, second = self._completed(edges)
-            self._add_messages(self._unary, edges, first, second)
+        self._add_all_messages()
         self._least: IntegerArray = np.where(region.allowed, self._unary, self._infinite).min(axis=1)
         self.total: int = sum(self._least.tolist()) + constant
 
@@ -235,7 +224,6 @@ class DualBound:
         without = usable.sum(axis=1) == 0
         usable[without] = allowed[without]
         self._table = np.argsort(np.where(usable, 0, np.where(allowed, 1, 2)), axis=1, kind="stable")
-        self._position = np.argsort(self._table, axis=1) if self._balanced else self._table
         self._n_active, self._n_allowed = usable.sum(axis=1), allowed.sum(axis=1)
         # All messages of an edge are 0 if those to its first client are, and if this client may be at every server:
         # two clients at the same server cost nothing.
@@ -283,7 +271,7 @@ class DualBound:
     def _completed(self, edges: Int64Array) -> tuple[IntegerArray, IntegerArray, IntegerArray]:
         """Return the pair costs and all messages to both clients; no pair costs less than its two messages."""
         cost = self._pair_costs(edges)
-        i, j, home_i, home_j, real = self._ends(edges)
+        i, j, home_i, _, real = self._ends(edges)
         count_i, count_j = self._n_active[i], self._n_active[j]
         rows, columns = int(count_i.max()), int(count_j.max())
         given = np.arange(home_i.shape[1])[None, :] < count_i[:, None]
@@ -292,19 +280,19 @@ class DualBound:
         if int(count_i.min()) < home_i.shape[1]:
             # The messages to the second client's active homes, from the given ones, decide the messages that are not
             # given.
-            reached = home_j.shape[1] if self._balanced else columns
-            rest = cost[:, :rows, :reached] - first[:, :rows, None]
+            rest = cost[:, :rows, :columns] - first[:, :rows, None]
             rest[~given[:, :rows]] = self._infinite
-            second = rest.min(axis=1)
-            rest = cost[:, :, :columns] - second[:, None, :columns]
+            rest = cost[:, :, :columns] - rest.min(axis=1)[:, None, :]
             inactive = np.arange(columns)[None, :] >= count_j[:, None]
             rest[np.broadcast_to(inactive[:, None, :], rest.shape)] = self._infinite
-            most = rest.min(axis=2)
-            if self._balanced:
-                # With a larger one, the second client's message at the same server would be below that from the given.
-                most = (most - np.take_along_axis(second, self._position[j[:, None], home_i], axis=1)) >> 1
-            first = np.where(given, first, most)
+            first = np.where(given, first, rest.min(axis=2))
         return cost, first, np.where(real, (cost - first[:, :, None]).min(axis=1), 0)
+
+    def _add_all_messages(self) -> None:
+        """Add the messages of all edges to the costs of homes."""
+        for edges in self._blocks(self._order[~self._silent[self._problem.first[self._order]]]):
+            _, first, second = self._completed(edges)
+            self._add_messages(self._unary, edges, first, second)
 
     def _add_messages(self, table: IntegerArray, edges: Int64Array, first: IntegerArray, second: IntegerArray) -> None:
         """Add messages to the homes of both clients."""

@@ -202,7 +202,7 @@ def test_a_bound_of_the_first_version_is_verified_as_it_was(spark, bounded, tmp_
     pq.write_table(rows, copy / "bound" / "dual" / "part.parquet")
     homes = copy / "nearest" / "homes"
     none = Multipliers.none(16)
-    claim = verified_sum(spark, copy, copy / "bound" / "dual", homes, OPTIONS.labels, none, balanced=False)
+    claim = verified_sum(spark, copy, copy / "bound" / "dual", homes, OPTIONS.labels, none, is_first_version=True)
     record = read_record(copy / "bound")
     for name in ("version", "alpha", "beta"):
         del record[name]

@@ -17,6 +17,8 @@ from relocbench.formulations.certificates.block_bound import (
     Multipliers,
     block_bound,
     check_delegation,
+    completed_messages,
+    triangle_violation,
 )
 from relocbench.formulations.certificates.certificate import Dual
 from relocbench.formulations.certificates.exact_bound import DualBound
@@ -92,7 +94,7 @@ NONE = Multipliers.none(5)
 DIVISIONS = ([EVERY], [[0, 1, 2], [3, 4], [5, 6]], [[m] for m in EVERY])
 
 
-def local_bound(instance, dual, multipliers=NONE, shares=None, balanced=True):
+def local_bound(instance, dual, multipliers=NONE, shares=None):
     """Return the bound that the verifier of local certificates computes for the same dual."""
     labels, pairs, messages = dual
     problem = IntegerProblem(instance)
@@ -115,7 +117,7 @@ def local_bound(instance, dual, multipliers=NONE, shares=None, balanced=True):
         messages=messages[order].ravel(),
         shares=shares[by_client].ravel(),
     )
-    return DualBound(problem, root_region(problem), local, finer=FINER, balanced=balanced).total
+    return DualBound(problem, root_region(problem), local, finer=FINER).total
 
 
 def random_multipliers(instance, dual, seed, largest=0.05):
@@ -133,24 +135,81 @@ def lost(instance, multipliers):
     return multipliers.capacity_cost(instance.storage_capacity, instance.compute_capacity)
 
 
-@pytest.mark.parametrize("balanced", [True, False])
+def completed_bound(instance, dual):
+    """Return the bound of the messages that docs/scale.md defines, in floating point and pair by pair."""
+    labels, pairs, messages = dual
+    cost = (
+        2 * instance.client_publications[:, None] * instance.client_delay(np.arange(7)[:, None], np.arange(5)[None, :])
+    )
+    for (n, i, j), given in zip(pairs, messages / 2.0**MESSAGE_BITS, strict=True):
+        pair = 2 * instance.server_delay / (instance.members.sizes[n] - 1)
+        most_second = (pair[labels[i]] - given[:, None]).min(axis=0)
+        most_first = (pair[labels[j]] - most_second[labels[j], None]).min(axis=0)
+        first = (most_first - most_second) / 2
+        first[labels[i]] = given
+        # No larger messages to the second client are possible.
+        second = (pair - first[:, None]).min(axis=0)
+        cost[i] += first
+        cost[j] += second
+    return cost.min(axis=1).sum()
+
+
 @pytest.mark.parametrize("seed", range(4))
-def test_the_parts_of_the_blocks_add_up_to_the_bound_of_the_local_verifier(seed, balanced):
+def test_the_parts_of_the_blocks_add_up_to_one_bound(seed):
     instance = make_instance(seed)
     dual = make_dual(instance, seed)
+    violation = triangle_violation(instance.server_delay)
     sums = [
-        sum(block_bound(make_block(instance, dual, own), NONE, balanced) for own in division) for division in DIVISIONS
+        [sum(block_bound(make_block(instance, dual, own), NONE, rule) for own in division) for division in DIVISIONS]
+        for rule in (violation, None)
     ]
+    assert [len(set(of_rule)) for of_rule in sums] == [1, 1]
+    assert sums[0][0] / 2**UNIT_BITS == pytest.approx(completed_bound(instance, dual), abs=1e-6)
     # The local verifier rounds all distances in one unit.
-    assert len(set(sums)) == 1
-    assert 0 <= sums[0] - local_bound(instance, dual, balanced=balanced) < 16
+    assert 0 <= sums[1][0] - local_bound(instance, dual) < 16
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_no_pair_costs_less_than_its_two_messages(seed):
+    # Also where the triangle inequality does not hold.
+    rng = np.random.default_rng(seed)
+    servers, count, edges = int(rng.integers(1, 9)), int(rng.integers(1, 4)), 30
+    count = min(count, servers)
+    place = rng.integers(0, 3, (servers, 2)) if seed % 2 else rng.uniform(0, 3, (servers, 2))
+    delay = np.hypot(*(place[:, None] - place[None]).transpose(2, 0, 1)) * 10.0 ** rng.integers(-3, 4)
+    if seed % 4 == 0:
+        delay = rng.uniform(0, 3, (servers, servers))
+        delay = np.minimum(delay, delay.T) * (1 - np.eye(servers))
+    cost = np.floor(delay * 1000).astype(np.int64)
+    epsilon = max(0, int((cost[:, None, :] - cost[:, :, None] - cost[None]).max()))
+    active = [np.sort([rng.permutation(servers)[:count] for _ in range(edges)], axis=1) for _ in range(2)]
+    given = rng.integers(-4000, 4000, (edges, count))
+    first, second = completed_messages(cost, *active, given, epsilon)
+    assert (first[:, :, None] + second[:, None, :] <= cost).all()
+    assert np.array_equal(np.take_along_axis(first, active[0], axis=1), given)
+    if epsilon > 2:
+        # Without this, there are pairs that cost less.
+        first, second = completed_messages(cost, *active, given, 0)
+        assert (first[:, :, None] + second[:, None, :] > cost).any()
+    # Rounding to integers and the delays of the problem are within the violation that the verifier computes.
+    exact = triangle_violation(delay)
+    found = max(
+        Fraction(float(delay[a, c])) - Fraction(float(delay[a, b])) - Fraction(float(delay[b, c]))
+        for a in range(servers)
+        for b in range(servers)
+        for c in range(servers)
+    )
+    assert found <= exact <= max(found, 0) + Fraction(float(delay.max())) / 2**30 + Fraction(1, 2**50)
 
 
 def test_the_bound_does_not_depend_on_the_blocks_where_delays_are_large():
     instance = make_instance(0)
     instance = replace(instance, delay_per_km=1000 * instance.delay_per_km, cloud_delay=5000.0)
     dual = make_dual(instance, 0)
-    sums = {sum(block_bound(make_block(instance, dual, own), NONE) for own in division) for division in DIVISIONS}
+    violation = triangle_violation(instance.server_delay)
+    sums = {
+        sum(block_bound(make_block(instance, dual, own), NONE, violation) for own in division) for division in DIVISIONS
+    }
     assert len(sums) == 1
 
 
@@ -161,13 +220,13 @@ def test_multipliers_give_the_bound_of_the_local_verifier(seed):
     dual = make_dual(instance, seed)
     multipliers, shares = random_multipliers(instance, dual, seed)
     sums = [
-        sum(block_bound(make_block(instance, dual, own, shares), multipliers) for own in division)
+        sum(block_bound(make_block(instance, dual, own, shares), multipliers, None) for own in division)
         - lost(instance, multipliers)
         for division in DIVISIONS
     ]
     assert len(set(sums)) == 1
     assert 0 <= sums[0] - local_bound(instance, dual, multipliers, shares) < 16
-    free = sum(block_bound(make_block(instance, dual, own), NONE) for own in DIVISIONS[0])
+    free = sum(block_bound(make_block(instance, dual, own), NONE, None) for own in DIVISIONS[0])
     assert sums[0] + lost(instance, multipliers) > free
 
 
@@ -176,17 +235,17 @@ def test_shares_that_charge_more_than_a_topic_costs_are_refused():
     dual = make_dual(instance, 0)
     multipliers, shares = random_multipliers(instance, dual, 0)
     block = make_block(instance, dual, EVERY, shares)
-    block_bound(block, multipliers)
+    block_bound(block, multipliers, None)
     for share, problem in ((1 << 24, "no more than the price"), (-1, "from 0"), (MOST_PRICE + 1, "from 0")):
         tampered = shares.copy()
         tampered[1, 1] = share
         with pytest.raises(InputError, match=f"shares: expected.*{problem}"):
-            block_bound(replace(block, shares=tampered), multipliers)
+            block_bound(replace(block, shares=tampered), multipliers, None)
         # Blocks of other clients see the share too, as long as they have the topic.
         with pytest.raises(InputError, match=problem):
-            block_bound(make_block(instance, dual, [0], tampered), multipliers)
+            block_bound(make_block(instance, dual, [0], tampered), multipliers, None)
     with pytest.raises(InputError, match="no more than the price"):
-        block_bound(block, replace(multipliers, alpha=tuple(value // 3 for value in multipliers.alpha)))
+        block_bound(block, replace(multipliers, alpha=tuple(value // 3 for value in multipliers.alpha)), None)
     for value in (-1, 0.5, True, (1 << 62) + 1):
         with pytest.raises(InputError, match=r"beta\[4\]: expected a whole number"):
             replace(multipliers, beta=(*multipliers.beta[:4], value))
@@ -203,10 +262,12 @@ def test_no_dual_proves_more_than_the_optimum(seed, storage):
     instance = make_instance(seed, SHARED, storage=storage)
     optimum = evaluate(instance, enumeration.solve(instance, seed=0, time_limit=60).home).objective
     dual = make_dual(instance, seed)
+    violation = triangle_violation(instance.server_delay)
     for largest in (0.0, 0.02, 0.5, 20.0):
         multipliers, shares = random_multipliers(instance, dual, seed, largest)
-        wild = block_bound(make_block(instance, dual, EVERY, shares), multipliers) - lost(instance, multipliers)
-        assert wild <= Fraction(optimum) * 2**UNIT_BITS
+        for rule in (violation, None):
+            wild = block_bound(make_block(instance, dual, EVERY, shares), multipliers, rule)
+            assert wild - lost(instance, multipliers) <= Fraction(optimum) * 2**UNIT_BITS
     # From messages of 0, the ascent comes close to the optimum where nothing binds.
     labels, pairs, messages = np.broadcast_to(np.arange(5), (7, 5)), dual[1], np.zeros((len(dual[1]), 5), np.int64)
     block = make_block(instance, (labels, pairs, messages), EVERY)
@@ -218,7 +279,8 @@ def test_no_dual_proves_more_than_the_optimum(seed, storage):
         multipliers, block = result.multipliers, replace(block, messages=result.messages, shares=result.shares)
     dual = labels, pairs, result.messages
     better = sum(
-        block_bound(make_block(instance, dual, own, result.shares), multipliers) for own in ([0, 1], [2, 3, 4, 5, 6])
+        block_bound(make_block(instance, dual, own, result.shares), multipliers, violation)
+        for own in ([0, 1], [2, 3, 4, 5, 6])
     )
     assert better / 2**UNIT_BITS == pytest.approx(result.after, abs=1e-6)
     better -= lost(instance, multipliers)
@@ -241,7 +303,9 @@ def test_fixed_messages_stay_and_the_bound_of_a_block_does_not_fall():
     result = improve_block(block, free, NONE, 0.02, 10)
     assert np.array_equal(result.messages[~free], block.messages[~free])
     assert result.after > result.before
-    assert result.before == pytest.approx(block_bound(block, NONE) / 2**UNIT_BITS, abs=1e-6)
+    assert result.before == pytest.approx(
+        block_bound(block, NONE, triangle_violation(instance.server_delay)) / 2**UNIT_BITS, abs=1e-6
+    )
     # At a temperature that is too high, the given messages are better.
     again = improve_block(replace(block, messages=result.messages), free, NONE, 30.0, 1)
     assert np.array_equal(again.messages, result.messages)
@@ -262,7 +326,12 @@ def test_a_block_changes_only_the_shares_of_its_own_clients():
     assert np.array_equal(result.shares[others], fitted[others])
     assert not np.array_equal(result.shares, fitted)
     assert result.after == pytest.approx(
-        block_bound(replace(block, messages=result.messages, shares=result.shares), multipliers) / 2**UNIT_BITS,
+        block_bound(
+            replace(block, messages=result.messages, shares=result.shares),
+            multipliers,
+            triangle_violation(instance.server_delay),
+        )
+        / 2**UNIT_BITS,
         abs=1e-6,
     )
 
