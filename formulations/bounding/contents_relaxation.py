@@ -15,10 +15,9 @@ were there together. So some pairs of clients have prices, too: what both pay fo
 content with both of them earns. docs/bounds.md has more.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from functools import partial
 from itertools import pairwise
 from typing import TypeVar
 
@@ -253,7 +252,7 @@ class ContentsRelaxation:
         self._compute_price = tuple(
             np.full(len(ranges.least_delegated), params.first_price * largest_price) for ranges in self._ranges
         )
-        self._last_range = np.zeros(servers, np.int64)
+        self._last_range, self._proof_nodes = np.zeros((2, servers), np.int64)
         self._searches, self._nodes, self._quick_nodes = 0, 0, params.quick_nodes
         self._tolerance = params.tolerance * best_cost
         degree = graph.incident_edges.sizes + params.price_weight
@@ -318,13 +317,13 @@ class ContentsRelaxation:
         balanced = int(self._nodes * params.pairs_per_node / max(self._pairs.size, 1))
         iterations = min(max(balanced, params.least_iterations), params.most_iterations)
         self._iterate(min(iterations, 2 * self._searches))
-        self._nodes = sum(self._of_each_server(self._search_some_ranges))
+        self._nodes = sum(self._of_servers(self._search_some_ranges, range(self.graph.n_servers)))
         if self._searches >= params.first_pairs and (self._searches - params.first_pairs) % params.next_pairs == 0:
             self._price_pairs()
 
-    def _of_each_server(self, search: Callable[[int], Found]) -> list[Found]:
-        """Call a function for each server. The threads share nothing: a server has contents and prices of its own."""
-        return list(self._pool.map(search, range(self.graph.n_servers)))
+    def _of_servers(self, search: Callable[[int], Found], servers: Iterable[int]) -> list[Found]:
+        """Call a function for some servers. The threads share nothing: a server has contents and prices of its own."""
+        return list(self._pool.map(search, servers))
 
     def _search_some_ranges(self, l: int) -> int:
         """Search for new contents of a server, and forget old ones; return the number of nodes."""
@@ -338,10 +337,28 @@ class ContentsRelaxation:
         self._contents[l].forget(params.most_contents, params.patience)
         return nodes
 
-    def _search_all_ranges(self, most_nodes: int, l: int) -> tuple[float, int]:
-        """Search for the best content of a server; return an upper bound on its profit, and the number of nodes."""
-        every = np.arange(len(self._ranges[l].least_delegated), dtype=np.int32)
-        return self._search(l, every, self._tolerance, most_nodes)
+    def _search_all_ranges(self, most_nodes: int) -> tuple[FloatArray, int]:
+        """Search for the best content of each server; return upper bounds on their profits, and the number of nodes.
+
+        Servers that are left when the nodes are used up have no bound. The threads search as many servers at a time as
+        there are threads, so that the result does not depend on their speed.
+        """
+
+        def search(l: int) -> tuple[float, int]:
+            every = np.arange(len(self._ranges[l].least_delegated), dtype=np.int32)
+            return self._search(l, every, self._tolerance, most_nodes - nodes)
+
+        nodes, profits, threads = 0, np.full(self.graph.n_servers, np.inf), self._params.threads
+        # Servers with similar numbers of nodes are searched at the same time, and those with the most nodes first.
+        order = np.argsort(-self._proof_nodes, kind="stable")
+        for begin in range(0, len(order), threads):
+            if nodes >= most_nodes:
+                break
+            some = order[begin : begin + threads]
+            found = self._of_servers(search, some.tolist())
+            profits[some], self._proof_nodes[some] = zip(*found, strict=True)
+            nodes += int(self._proof_nodes[some].sum())
+        return profits, nodes
 
     def _price_pairs(self) -> None:
         """Give prices to pairs of clients whose shares no combination of known contents has."""
@@ -376,7 +393,8 @@ class ContentsRelaxation:
         Returns
         -------
         float
-            The bound, which is the best one or not.
+            The bound, which is the best one or not; ``-inf`` if the nodes were used up before all servers were
+            searched.
         """
         unit = 2.0**BITS
         kept, kept_pairs = self.prices, self.pair_prices
@@ -384,18 +402,19 @@ class ContentsRelaxation:
         messages = np.floor(self._to_first * unit) / unit
         # The verifier rounds the value of every topic, and a few more numbers, by up to one unit.
         margin = self._params.margin * self._tolerance + (len(self.graph.spool) + 16) / unit
-        known = self._known_profit()
-        found = self._of_each_server(partial(self._search_all_ranges, most_nodes))
-        nodes, profits = sum(count for _, count in found), np.array([profit for profit, _ in found]) + margin
-        if profits.sum() - known > self._params.missed * self._best_cost:
+        known = self._known_profits()
+        profits, nodes = self._search_all_ranges(most_nodes)
+        profits += margin
+        searched = np.isfinite(profits)
+        if (profits - known)[searched].sum() > self._params.missed * self._best_cost:
             self._quick_nodes = int(self._quick_nodes * self._params.more_nodes)
         least = np.floor(-profits * unit) / unit
         value = self._label_bound(messages) + float(least.sum())
-        if nodes > most_nodes:
+        if nodes > most_nodes or not searched.all():
             self._tolerance *= self._params.coarser
         elif nodes < self._params.few_nodes * most_nodes:
             self._tolerance = max(self._tolerance / self._params.coarser, self._params.finest * self._best_cost)
-        if nodes <= most_nodes and (self.dual is None or value > self.dual.value):
+        if nodes <= most_nodes and searched.all() and (self.dual is None or value > self.dual.value):
             prices = tuple(price.copy() for price in self._compute_price)
             self.dual = HomePricesDual(
                 value, messages, self.prices, self.pair_prices, least, self._ranges, prices, nodes
@@ -411,10 +430,10 @@ class ContentsRelaxation:
         float
             A number that :meth:`prove` does not exceed.
         """
-        return self._label_bound(self._to_first) - self._known_profit()
+        return self._label_bound(self._to_first) - float(self._known_profits().sum())
 
-    def _known_profit(self) -> float:
-        return sum(contents.largest_profit(self._prices_at(l)) for l, contents in enumerate(self._contents))
+    def _known_profits(self) -> FloatArray:
+        return np.array([contents.largest_profit(self._prices_at(l)) for l, contents in enumerate(self._contents)])
 
     def guidance(self) -> tuple[FloatArray, IntArray]:
         """Return what a search for homes can use.
