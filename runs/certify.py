@@ -656,7 +656,8 @@ class _Run:
             begin += step
             if proving > params.prove_share * (begin - began) or relaxation.estimate() <= max(self._tree.bound, best):
                 continue
-            budget.measure_load()
+            # The search and a thread of the relaxation compute all the time; this thread waits for the latter.
+            budget.measure_load(threads=2)
             speed = _verifier_speed(relaxation.has_pairs) / budget.slowed(1.0)
             relaxation.prove(int(min(params.verify_share * budget.time_limit, params.most_verify_seconds) * speed))
             proof = budget.seconds - begin

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from relocbench.instances.instance import Instance
+from relocbench.runs.environment import cores
 
 Result = TypeVar("Result")
 
@@ -71,6 +72,7 @@ class TimeBudget:
 
     def __init__(self, instance: Instance, time_limit: float, params: BudgetParams = PARAMS) -> None:
         self._begin, self._begin_processor = time.perf_counter(), time.thread_time()
+        self._begin_process = time.process_time()
         self.time_limit = time_limit
         self._params = params
         self._speed_factor = self._load = 1.0
@@ -202,7 +204,18 @@ class TimeBudget:
         self.measure_load()
         return result
 
-    def measure_load(self) -> None:
-        """Measure how much longer everything takes because others use the processor; for a thread that never waits."""
-        processor = time.thread_time() - self._begin_processor
-        self._load = max(1.0, self.seconds / processor) if processor > 0 else 1.0
+    def measure_load(self, threads: int = 1) -> None:
+        """Measure how much longer everything takes because others use the processor.
+
+        Parameters
+        ----------
+        threads
+            The number of threads of this process that have computed all the time. With 1, it is the calling thread
+            whose time is measured. With more, the calling thread may have waited for the others, so the time of the
+            process is measured.
+        """
+        if threads == 1:
+            processor, most = time.thread_time() - self._begin_processor, 1
+        else:
+            processor, most = time.process_time() - self._begin_process, min(threads, cores())
+        self._load = max(1.0, most * self.seconds / processor) if processor > 0 else 1.0

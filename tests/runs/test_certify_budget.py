@@ -27,13 +27,17 @@ def clock(monkeypatch):
 
     class Clock:
         now = 0.0
-        share = 1.0  # of the processor
+        share = 1.0  # of a processor, for this thread
+        of_process = 1.0  # the same for all threads together
 
         def perf_counter(self):
             return self.now
 
         def thread_time(self):
             return self.share * self.now
+
+        def process_time(self):
+            return self.of_process * self.now
 
     clock = Clock()
     monkeypatch.setattr("relocbench.runs.certify_budget.time", clock)
@@ -76,6 +80,21 @@ def test_a_busy_machine_raises_the_estimates(clock):
     clock.now, clock.share = 10.0, 0.25
     budget.measure_load()
     assert budget.proof(1) == pytest.approx(4 * expected)
+
+
+def test_a_thread_that_waits_for_others_of_the_process_does_not_make_the_machine_busy(clock, monkeypatch):
+    monkeypatch.setattr("relocbench.runs.certify_budget.cores", lambda: 2)
+    budget = TimeBudget(INSTANCE, 100.0)
+    expected = budget.proof(1)
+    clock.now, clock.share, clock.of_process = 10.0, 0.1, 2.0
+    budget.measure_load(threads=2)
+    assert budget.proof(1) == pytest.approx(expected)
+    clock.of_process = 0.5
+    budget.measure_load(threads=2)
+    assert budget.proof(1) == pytest.approx(4 * expected)
+    monkeypatch.setattr("relocbench.runs.certify_budget.cores", lambda: 1)
+    budget.measure_load(threads=2)
+    assert budget.proof(1) == pytest.approx(2 * expected)
 
 
 def test_nothing_is_left_out_for_a_small_instance(clock):
