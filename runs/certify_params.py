@@ -172,7 +172,7 @@ class HomePricesPhaseParams:
     least_clients: int = 65
     most_servers: int = 24
     least_gap: float = 0.006
-    prove_share: float = 0.1
+    prove_share: float = 0.25
     verify_share: float = 0.4
     most_verify_seconds: float = 40.0
     nodes_per_second: float = 40_000.0

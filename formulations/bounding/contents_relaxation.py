@@ -55,8 +55,8 @@ class ContentsParams:
         larger one.
     quick_nodes
         The largest number of nodes in a search for new contents, for each range of ``θ``, at first.
-    more_nodes
-        The factor by which it grows when a proof finds much better contents.
+    more_nodes, most_quick_nodes
+        The factor by which it grows when a proof finds much better contents, and its limit.
     missed
         What counts as much better, as a share of the best cost.
     tolerance
@@ -65,9 +65,12 @@ class ContentsParams:
         The limit that a certificate states for a server is below the least content by this share of the tolerance,
         because the verifier rounds.
     coarser, few_nodes, finest
-        A proof that needs too many nodes is repeated later with a tolerance that is larger by this factor. After a
+        If proofs need too many nodes, even near the best dual, the tolerance becomes larger by this factor. After a
         proof that needs less than this share of the nodes it may have, the tolerance is smaller by the same factor, but
         not below the finest one, which is a share of the best cost.
+    least_way
+        A proof is made at a point between the best dual and the current prices. After a proof that is no better the way
+        from the best dual is halved, and after a better one it is doubled. Below this share it starts at 1 again.
     most_contents
         From this number of contents of a server on, those that were not used for a while are forgotten.
     patience
@@ -96,12 +99,14 @@ class ContentsParams:
     price_weight: float = 0.5
     quick_nodes: int = 1000
     more_nodes: float = 1.5
+    most_quick_nodes: int = 20_000
     missed: float = 0.002
     tolerance: float = 1e-4
     margin: float = 0.2
     coarser: float = 2.0
     few_nodes: float = 0.25
     finest: float = 1e-5
+    least_way: float = 0.125
     most_contents: int = 80
     patience: int = 40
     delegated_weight: float = 0.5
@@ -254,7 +259,7 @@ class ContentsRelaxation:
         )
         self._last_range, self._proof_nodes = np.zeros((2, servers), np.int64)
         self._searches, self._nodes, self._quick_nodes = 0, 0, params.quick_nodes
-        self._tolerance = params.tolerance * best_cost
+        self._tolerance, self._way = params.tolerance * best_cost, 1.0
         degree = graph.incident_edges.sizes + params.price_weight
         self._step = 1 / (degree + LEAST_COLUMN_SUM)
         labels = 2 * servers
@@ -382,7 +387,11 @@ class ContentsRelaxation:
         return any(len(contents.pairs) for contents in self._contents)
 
     def prove(self, most_nodes: int) -> float:
-        """Compute the bound of the current prices, rounded as a certificate stores them.
+        """Compute the bound of the current prices, or of a point between them and the best dual.
+
+        The bound is a concave function of prices and messages. Prices that have gone too far, where no known content
+        shows it, have a worse bound than the best dual, but points on the way to them may have a better one. The prices
+        are rounded as a certificate stores them.
 
         Parameters
         ----------
@@ -396,29 +405,44 @@ class ContentsRelaxation:
             The bound, which is the best one or not; ``-inf`` if the nodes were used up before all servers were
             searched.
         """
-        unit = 2.0**BITS
-        kept, kept_pairs = self.prices, self.pair_prices
-        self.prices, self.pair_prices = np.floor(kept * unit) / unit, np.floor(kept_pairs * unit) / unit
-        messages = np.floor(self._to_first * unit) / unit
+        unit, params, way = 2.0**BITS, self._params, self._way
+        kept, kept_pairs, messages = self.prices, self.pair_prices, self._to_first
+        if self.dual is not None and way < 1:
+            best = self.dual
+            self.prices, self.pair_prices, messages = (
+                near + way * (far - near)
+                for near, far in (
+                    (best.prices, self.prices),
+                    (best.pair_prices, self.pair_prices),
+                    (best.messages, messages),
+                )
+            )
+        self.prices, self.pair_prices, messages = (
+            np.floor(values * unit) / unit for values in (self.prices, self.pair_prices, messages)
+        )
         # The verifier rounds the value of every topic, and a few more numbers, by up to one unit.
-        margin = self._params.margin * self._tolerance + (len(self.graph.spool) + 16) / unit
+        margin = params.margin * self._tolerance + (len(self.graph.spool) + 16) / unit
         known = self._known_profits()
         profits, nodes = self._search_all_ranges(most_nodes)
         profits += margin
         searched = np.isfinite(profits)
-        if (profits - known)[searched].sum() > self._params.missed * self._best_cost:
-            self._quick_nodes = int(self._quick_nodes * self._params.more_nodes)
+        if (profits - known)[searched].sum() > params.missed * self._best_cost:
+            self._quick_nodes = min(int(self._quick_nodes * params.more_nodes), params.most_quick_nodes)
         least = np.floor(-profits * unit) / unit
         value = self._label_bound(messages) + float(least.sum())
-        if nodes > most_nodes or not searched.all():
-            self._tolerance *= self._params.coarser
-        elif nodes < self._params.few_nodes * most_nodes:
-            self._tolerance = max(self._tolerance / self._params.coarser, self._params.finest * self._best_cost)
-        if nodes <= most_nodes and searched.all() and (self.dual is None or value > self.dual.value):
-            prices = tuple(price.copy() for price in self._compute_price)
+        fits = nodes <= most_nodes and bool(searched.all())
+        if fits and nodes < params.few_nodes * most_nodes:
+            self._tolerance = max(self._tolerance / params.coarser, params.finest * self._best_cost)
+        elif not fits and (self.dual is None or way <= params.least_way):
+            self._tolerance *= params.coarser
+        if fits and (self.dual is None or value > self.dual.value):
+            compute_prices = tuple(price.copy() for price in self._compute_price)
             self.dual = HomePricesDual(
-                value, messages, self.prices, self.pair_prices, least, self._ranges, prices, nodes
+                value, messages, self.prices, self.pair_prices, least, self._ranges, compute_prices, nodes
             )
+            self._way = min(2 * way, 1.0)
+        elif self.dual is not None:
+            self._way = way / 2 if way > params.least_way else 1.0
         self.prices, self.pair_prices = kept, kept_pairs
         return value
 
