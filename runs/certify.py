@@ -157,8 +157,8 @@ class _Search:
                     first_prices=self._prices,
                     final_heat=params.long_final_heat,
                 )
-            elif number > 1 and gap > params.guidance_gap * incumbent.cost and (tasks := tasks or self._scarce_tasks()):
-                # A bound that is far away says little about good homes.
+            elif number > 1 and gap > params.scarce_gap * incumbent.cost and (tasks := tasks or self._scarce_tasks()):
+                # Guidance is of no use as long as it is not known which topics are on which servers.
                 task = next(tasks) if result is None else tasks.send(result)
                 mode, start, is_task = task.mode, incumbent.home if task.start is None else task.start, True
             elif guidance is not None:

@@ -91,6 +91,8 @@ class SearchParams:
         The length of the first guided rounds, as a share of a usual round. It doubles each time all rounds are done.
     guidance_gap
         The relaxation guides the search when the gap is below this share of the cost.
+    scarce_gap
+        Where capacity is scarce, the rounds for scarce capacity are used when the gap is above this share of the cost.
     guidance_progress
         The guidance is renewed when the gap has shrunk to this share of its last value.
     gap_clients
@@ -129,6 +131,7 @@ class SearchParams:
     )
     first_effort: float = 0.25
     guidance_gap: float = 0.05
+    scarce_gap: float = 0.012
     guidance_progress: float = 0.8
     gap_clients: int = 400
     long_round: float = 10.0
