@@ -122,7 +122,7 @@ class Library:
     >>> import relocbench
     >>> library = relocbench.Library()
     >>> len(library.names("paper-*"))
-    24
+    25
     >>> library.read("paper-s10-3")
     <Instance paper-s10-3: 380 clients, 16 servers, 64 topics>
     """

@@ -33,7 +33,7 @@ def test_the_page_has_every_entry_and_links_to_its_files(tmp_path):
         for path in (LIBRARY.instance_path, LIBRARY.certificate_path)
     }
     assert hashlib.sha256(LIBRARY.index_path.read_bytes()).hexdigest() in text
-    assert f"version {LIBRARY.version} (65 instances" in citation(LIBRARY)
+    assert f"version {LIBRARY.version} (66 instances" in citation(LIBRARY)
 
 
 def test_another_library_with_a_claim_and_an_address_of_its_files(tmp_path):
