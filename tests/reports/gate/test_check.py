@@ -51,7 +51,7 @@ def test_worse_heuristics_fail_and_a_noisier_one_passes(baseline):
         [found] = findings(verdict, method)
         assert found.worse
         assert found.change == pytest.approx(by, rel=0.35)
-        assert found.size == 59
+        assert found.size == 60
     for harmless in (noisier, same):
         assert not any(finding.worse for finding in verdict.findings if finding.method == harmless)
     assert {change.change for change in verdict.changes if change.method == same} == {0.0}
