@@ -240,7 +240,8 @@ class BlockBound(DualBound):
         problem, labels = self._problem, self._labels
         (weight,) = problem.edge_weights
         kinds, kind = np.unique(np.column_stack([weight.mantissa, weight.exponent]), axis=0, return_inverse=True)
-        messages = self._messages.reshape(len(problem.first), -1).astype(self._dtype) << (self.unit - self._dual.bits)
+        given = self._messages.reshape(len(problem.first), labels.shape[1]).astype(self._dtype)
+        messages = given << (self.unit - self._dual.bits)
         size = max(1, ENTRIES // (problem.n_servers * labels.shape[1]))
         for number, (mantissa, exponent) in enumerate(kinds.tolist()):
             cost = self._product(Rounded(np.array([[mantissa]]), np.array([[exponent]])), problem.between)

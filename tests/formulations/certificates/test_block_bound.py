@@ -75,10 +75,10 @@ def make_block(instance, dual, own, shares=None):
         server_delay=instance.server_delay,
         cloud_delay=instance.cloud_delay,
         labels=labels[nodes],
-        first=np.array([nodes.index(pairs[e][1]) for e in kept]),
-        second=np.array([nodes.index(pairs[e][2]) for e in kept]),
-        receivers=np.array([size[pairs[e][0]] - 1 for e in kept]),
-        topic=np.array([mine.index(pairs[e][0]) for e in kept]),
+        first=np.array([nodes.index(pairs[e][1]) for e in kept], np.int64),
+        second=np.array([nodes.index(pairs[e][2]) for e in kept], np.int64),
+        receivers=np.array([size[pairs[e][0]] - 1 for e in kept], np.int64),
+        topic=np.array([mine.index(pairs[e][0]) for e in kept], np.int64),
         messages=messages[kept],
         spool=instance.spool[mine],
         member=np.array([nodes.index(client) for n in mine for client in instance.members[n].tolist()]),
@@ -200,6 +200,13 @@ def test_no_pair_costs_less_than_its_two_messages(seed):
         for c in range(servers)
     )
     assert found <= exact <= max(found, 0) + Fraction(float(delay.max())) / 2**30 + Fraction(1, 2**50)
+
+
+def test_a_block_whose_clients_are_alone_in_their_topics_contributes_nothing():
+    instance = make_instance(0, ((0,), (1,), (2, 3, 4, 5, 6)))
+    block = make_block(instance, make_dual(instance, 0), [0, 1])
+    assert len(block.first) == 0
+    assert block_bound(block, NONE, triangle_violation(instance.server_delay)) == 0
 
 
 def test_the_bound_does_not_depend_on_the_blocks_where_delays_are_large():
