@@ -27,6 +27,27 @@ def receiver_counts(role: Counts, subscribers: Counts) -> Counts:
     return np.where(role & PUBLISHES, subscribers - (role == (PUBLISHES | SUBSCRIBES)), 0)
 
 
+def senders_by_receivers(role: Counts, size: Counts, publishers: Counts, subscribers: Counts) -> tuple[Counts, Counts]:
+    """Count the publishers of a topic from which a client receives, by the number of their receivers.
+
+    Parameters
+    ----------
+    role
+        The role of each membership.
+    size, publishers, subscribers
+        ``|C|``, ``|P|`` and ``|S|`` of its topic, in the whole instance.
+
+    Returns
+    -------
+    only, others
+        The publishers that do not subscribe, which have ``|S|`` receivers, and the other publishers that subscribe,
+        too, which have ``|S|-1``; 0 for a client that only publishes.
+    """
+    subscribes = (role & SUBSCRIBES) > 0
+    only = size - subscribers
+    return only * subscribes, (publishers - only - (role == (PUBLISHES | SUBSCRIBES))) * subscribes
+
+
 def publications_and_weights(
     owner: Counts, role: Counts, size: Counts, publishers: Counts, subscribers: Counts, clients: int
 ) -> tuple[Counts, FloatArray]:
@@ -49,13 +70,10 @@ def publications_and_weights(
         ``f`` and ``w`` of docs/model.md. Where all members publish and subscribe, ``w`` is exactly ``2·f``.
     """
     published = np.bincount(owner[receiver_counts(role, subscribers) > 0], minlength=clients)
-    only = size - subscribers  # publishers that do not subscribe
-    others = publishers - only - (role == (PUBLISHES | SUBSCRIBES))  # other publishers that subscribe, too
-    received = np.zeros(len(role))
-    subscribes = (role & SUBSCRIBES) > 0
-    np.divide(only, subscribers, out=received, where=subscribes)
+    only, others = senders_by_receivers(role, size, publishers, subscribers)
+    received, shared = np.zeros(len(role)), np.zeros(len(role))
+    np.divide(only, subscribers, out=received, where=subscribers > 0)
     # Without another subscriber there is no other publisher that subscribes.
-    shared = np.zeros(len(role))
-    np.divide(others, subscribers - 1, out=shared, where=subscribes & (subscribers > 1))
+    np.divide(others, subscribers - 1, out=shared, where=subscribers > 1)
     weight = published + np.bincount(owner, received + shared, clients)
     return published.astype(np.int64), weight.astype(np.float64)

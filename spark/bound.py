@@ -44,8 +44,8 @@ from relocbench.instances.kernels.random_streams import stream
 from relocbench.instances.region_state import RegionState
 from relocbench.spark.checkpoints import INPUTS_KEY, read_dataset, read_record, run_once, write_dataset
 from relocbench.spark.dual_tables import (
-    DUAL_SCHEMA,
     block_rows,
+    dual_schema,
     first_dual,
     lists,
     read_block,
@@ -60,9 +60,10 @@ from relocbench.spark.region_tables import read_region, region_rows
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-# Rows of the dual have a topic. One more row for each block has its part of the bound before and after the round, its
-# multipliers (those of storage, then those of compute) and its loads in the same order.
-ROUND_SCHEMA = f"{DUAL_SCHEMA}, before double, after double, multipliers array<bigint>, load array<double>"
+# A round adds these columns to a dual. Rows of the dual have a topic. One more row for each block has its part of the
+# bound before and after the round, its multipliers (those of storage, then those of compute) and its loads in the same
+# order.
+PART_SCHEMA = "before double, after double, multipliers array<bigint>, load array<double>"
 LABELS_SCHEMA = "client bigint, home int, labels array<int>"
 PARTS_SCHEMA = "own bigint, topics bigint, part string"
 _PART_COLUMNS = {
@@ -174,7 +175,7 @@ def bound_folder(
     Raises
     ------
     InputError
-        If delegation could make an assignment cheaper, or members of a topic have roles.
+        If delegation could make an assignment cheaper.
     """
     check_bounded(read_field(folder / "field"))
     out = folder / "bound"
@@ -196,10 +197,8 @@ def check_bounded(field: Field) -> None:
     Raises
     ------
     InputError
-        If delegation could make an assignment cheaper, or members of a topic have roles.
+        If delegation could make an assignment cheaper.
     """
-    if field.roles:
-        raise InputError("roles", "bounds at full scale need topics whose members all publish and subscribe")
     check_delegation(field.cloud_delay, server_delays(field))
 
 
@@ -264,8 +263,10 @@ def bound_rounds(
     multipliers = _multipliers(record, field)
     dual = read_dataset(spark, before / "dual").where("topic IS NOT NULL")
     region = options.regions(field, 0)
-    rows = block_rows(clients, read_dataset(spark, homes), dual, region).groupBy("region")
-    write_dataset(rows.applyInArrow(_collect_task(field, region, count, multipliers), DUAL_SCHEMA), out / "dual")
+    rows = block_rows(clients, read_dataset(spark, homes), dual, field, region).groupBy("region")
+    write_dataset(
+        rows.applyInArrow(_collect_task(field, region, count, multipliers), dual_schema(field.roles)), out / "dual"
+    )
     claim = verified_sum(spark, folder, out / "dual", homes, count, multipliers)
     bound = rounded_down(Fraction(claim, 1 << UNIT_BITS))
     objective = start["objective"]
@@ -310,10 +311,10 @@ class _Round:
         field, options = self.field, self.options
         region = options.regions(field, self.number)
         dual = read_dataset(self.spark, self.before / "dual").where("topic IS NOT NULL")
-        rows = block_rows(self.clients, read_dataset(self.spark, self.homes), dual, region).groupBy("region")
+        rows = block_rows(self.clients, read_dataset(self.spark, self.homes), dual, field, region).groupBy("region")
         multipliers = _multipliers(self.record, field)
         task = _improve_task(field, region, options, multipliers, self._temperature(), self._capacities(region))
-        write_dataset(rows.applyInArrow(task, ROUND_SCHEMA), self.folder / "dual")
+        write_dataset(rows.applyInArrow(task, f"{dual_schema(field.roles)}, {PART_SCHEMA}"), self.folder / "dual")
         found = read_dataset(self.spark, self.folder / "dual").where("topic IS NULL").select(*_PART_COLUMNS).collect()
         parts = sorted([row["before"], row["after"], row["multipliers"], row["load"]] for row in found)
         load = np.sum([part[3] for part in parts], axis=0)
@@ -486,15 +487,16 @@ def verified_sum(
         numbers = {"own": pa.array([block.own], pa.int64()), "topics": pa.array([kept], pa.int64())}
         return pa.table({**numbers, "part": [str(block_bound(block, multipliers, violation))]})
 
-    parts = block_rows(clients, good, messages, region).groupBy("region").applyInArrow(verify, PARTS_SCHEMA).collect()
+    rows = block_rows(clients, good, messages, field, region).groupBy("region")
+    parts = rows.applyInArrow(verify, PARTS_SCHEMA).collect()
     own = sum(row["own"] for row in parts)
     if own != field.clients:
         raise InputError(str(homes), f"expected one home for each of {field.clients} clients, got {own}")
     # Every topic has a row, because each block has all topics of its clients. If one had two rows, two blocks could see
     # different messages of it.
-    rows = sum(row["topics"] for row in parts)
-    if rows != field.topics:
-        raise InputError(str(dual), f"expected one row for each of {field.topics} topics, got {rows}")
+    of_topics = sum(row["topics"] for row in parts)
+    if of_topics != field.topics:
+        raise InputError(str(dual), f"expected one row for each of {field.topics} topics, got {of_topics}")
     lost = multipliers.capacity_cost(field.storage_capacity, field.compute_capacity)
     return sum(int(row["part"]) for row in parts) - lost
 
@@ -529,7 +531,7 @@ def _improve_task(
     def improve(table: pa.Table) -> pa.Table:
         number = table["region"][0].as_py()
         block, _, start, topics = read_block(table, field, count, add=True)
-        free = (block.first < block.own) & (block.second < block.own)
+        free = (block.first < block.own) & (block.second < block.own) & block.receivers.any(axis=1)
         result = improve_block(block, free, multipliers, temperature, options.sweeps, capacities)
         # One block keeps the topic. The others send what they changed.
         keeps = _keeps(topics, region, number)

@@ -1,8 +1,9 @@
 """The dual of a bound at full scale as a dataset, and its division into blocks.
 
 The dataset has one row for each topic: its members with their homes and active servers, the messages along all pairs of
-members, and the shares of the members in the price of its storage, if capacities have prices. A message or share is
-stored once, so two blocks cannot see different ones.
+members, and the shares of the publishers in the price of its storage, if capacities have prices. In a field with roles
+it has the roles of the members, too. A message, share or role is stored once, so two blocks cannot see different ones;
+the block with the home of a member checks its role.
 """
 
 from collections.abc import Callable, Iterator
@@ -13,9 +14,21 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from relocbench.formulations.certificates.block_bound import DualBlock
+from relocbench.formulations.certificates.integer_problem import WEIGHT_BITS
 from relocbench.instances.errors import InputError
+from relocbench.instances.files.edge_list import BOTH
+from relocbench.instances.instance import PUBLISHES, SUBSCRIBES
 from relocbench.instances.kernels.ragged import FloatArray, IntArray, offsets
+from relocbench.instances.role_weights import publications_and_weights, receiver_counts, senders_by_receivers
 from relocbench.spark.blocks import BLOCK_SCHEMA, pack, unpack
+from relocbench.spark.membership_roles import (
+    ROLE_SCHEMA,
+    MembershipRoles,
+    role_columns,
+    roles_of,
+    with_role,
+    without_role,
+)
 from relocbench.spark.placement import Field
 
 if TYPE_CHECKING:
@@ -30,6 +43,28 @@ DUAL_SCHEMA = (
 )
 # A row is either a client of the block or a topic that it needs.
 _CLIENT_FIELDS = "client bigint, x double, y double, home int, topics array<bigint>, sizes array<int>"
+# The roles of the members of a topic, in a field with roles.
+_MEMBER_ROLES = "member_role"
+
+
+def dual_schema(roles: bool) -> str:
+    """Return the schema of a dual.
+
+    Parameters
+    ----------
+    roles
+        Whether members have roles.
+
+    Returns
+    -------
+    str
+        ``DUAL_SCHEMA``, with roles also with their column.
+    """
+    return f"{DUAL_SCHEMA}, {_MEMBER_ROLES} array<tinyint>" if roles else DUAL_SCHEMA
+
+
+def _dual_columns(roles: bool) -> list[str]:
+    return [*DUAL_COLUMNS, _MEMBER_ROLES] if roles else DUAL_COLUMNS
 
 
 def first_dual(
@@ -53,17 +88,20 @@ def first_dual(
     Returns
     -------
     pyspark.sql.DataFrame
-        Rows of ``DUAL_SCHEMA``.
+        Rows of :func:`dual_schema`.
     """
-    joined = clients.select("client", "topic").join(labels, "client").select("client", "home", "labels", "topic")
+    columns = ["topic", "size", *role_columns(field.roles)]
+    joined = clients.select("client", *columns).join(labels, "client").select("client", "home", "labels", *columns)
     return (
         joined.mapInArrow(_labels_by_topic(field.n_blocks, count), BLOCK_SCHEMA)
         .groupBy("block")
-        .applyInArrow(_silent_topics(count, priced), DUAL_SCHEMA)
+        .applyInArrow(_silent_topics(count, priced, field.roles), dual_schema(field.roles))
     )
 
 
-def block_rows(clients: "DataFrame", homes: "DataFrame", dual: "DataFrame", region: IntArray) -> "DataFrame":
+def block_rows(
+    clients: "DataFrame", homes: "DataFrame", dual: "DataFrame", field: Field, region: IntArray
+) -> "DataFrame":
     """Group clients by the region of their home, together with the topics that they need.
 
     Parameters
@@ -73,7 +111,9 @@ def block_rows(clients: "DataFrame", homes: "DataFrame", dual: "DataFrame", regi
     homes
         Columns ``client`` and ``home``.
     dual
-        Rows of ``DUAL_SCHEMA``.
+        Rows of :func:`dual_schema`.
+    field
+        The servers.
     region
         The region of each server.
 
@@ -82,12 +122,16 @@ def block_rows(clients: "DataFrame", homes: "DataFrame", dual: "DataFrame", regi
     pyspark.sql.DataFrame
         Rows of clients and rows of topics, each with a column ``region``.
     """
+    roles = role_columns(field.roles)
     placed = clients.join(homes.select("client", "home"), "client")
-    placed = placed.selectExpr("client", "x", "y", "home", "topic AS topics", "size AS sizes")
-    own = placed.mapInArrow(_add_region(region), f"region int, {_CLIENT_FIELDS}")
+    placed = placed.selectExpr("client", "x", "y", "home", "topic AS topics", "size AS sizes", *roles)
+    fields = f"{_CLIENT_FIELDS}, {ROLE_SCHEMA}" if roles else _CLIENT_FIELDS
+    own = placed.mapInArrow(_add_region(region, [*CLIENT_COLUMNS, *roles]), f"region int, {fields}")
     if "shares" not in dual.columns:  # a dual of the first version has none
         dual = dual.selectExpr("*", "CAST(array() AS array<bigint>) AS shares")
-    topics = dual.select(*DUAL_COLUMNS).mapInArrow(_copy_to_regions(region), f"region int, {DUAL_SCHEMA}")
+    topics = dual.select(*_dual_columns(field.roles)).mapInArrow(
+        _copy_to_regions(region), f"region int, {dual_schema(field.roles)}"
+    )
     return own.unionByName(topics, allowMissingColumns=True)
 
 
@@ -122,10 +166,11 @@ def read_block(
     Raises
     ------
     InputError
-        If topics differ from those of the own clients, or a client has different labels in different topics.
+        If topics or roles differ from those of the own clients, or a client has different labels in different topics.
     """
-    own = table.filter(table["client"].is_valid()).select(CLIENT_COLUMNS).sort_by("client").combine_chunks()
-    rows = table.filter(table["topic"].is_valid()).select(DUAL_COLUMNS).sort_by("topic").combine_chunks()
+    columns = [*CLIENT_COLUMNS, *role_columns(field.roles)]
+    own = table.filter(table["client"].is_valid()).select(columns).sort_by("client").combine_chunks()
+    rows = table.filter(table["topic"].is_valid()).select(_dual_columns(field.roles)).sort_by("topic").combine_chunks()
     if add:
         rows = _added(rows)
     servers = len(field.server_x)
@@ -137,12 +182,18 @@ def read_block(
     _require(np.array_equal(_sizes(rows, "member_home"), size), "has topics with a wrong number of homes")
     _require(np.array_equal(_sizes(rows, "labels"), size * count), "has topics with a wrong number of labels")
     _require(np.array_equal(_sizes(rows, "messages"), pairs * count), "has topics with a wrong number of messages")
+    entry_topic = np.repeat(np.arange(len(topic)), size)
+    role = np.full(len(member), BOTH)
+    if field.roles:
+        _require(np.array_equal(_sizes(rows, _MEMBER_ROLES), size), "has topics with a wrong number of roles")
+        role = _flat(rows, _MEMBER_ROLES)
+    publishes, subscribes = (role & PUBLISHES) > 0, (role & SUBSCRIBES) > 0
+    publishers, subscribers = (np.bincount(entry_topic[kept], minlength=len(topic)) for kept in (publishes, subscribes))
     shares = _flat(rows, "shares")
     if len(shares):
-        _require(np.array_equal(_sizes(rows, "shares"), size * count), "has topics with a wrong number of shares")
+        _require(np.array_equal(_sizes(rows, "shares"), publishers * count), "has topics with a wrong number of shares")
     else:
-        shares = np.zeros(int(size.sum()) * count, np.int64)
-    entry_topic = np.repeat(np.arange(len(topic)), size)
+        shares = np.zeros(int(publishers.sum()) * count, np.int64)
     rising = (np.diff(member) > 0) | (np.diff(entry_topic) > 0)
     _require(bool(rising.all()), "has topics whose members do not ascend")
     labels = _flat(rows, "labels").reshape(-1, count)
@@ -159,33 +210,47 @@ def read_block(
     _require(np.array_equal(node_labels[node], labels), "has different labels for one client")
     sizes = _flat(own, "sizes")
     owner = np.repeat(np.arange(len(ids)), _sizes(own, "topics"))
-    wanted = np.stack([owner, _flat(own, "topics"), sizes])
+    roles = roles_of(own, sizes)
+    wanted = np.stack([owner, _flat(own, "topics"), sizes, *roles])
     mine = node < len(ids)
-    found = np.stack([node[mine], topic[entry_topic[mine]], size[entry_topic[mine]]])
+    of = entry_topic[mine]
+    found = np.stack([node[mine], topic[of], size[of], role[mine], publishers[of], subscribers[of]])
     same = wanted.shape == found.shape and np.array_equal(_sorted(wanted), _sorted(found))
     _require(same, "has other topics than the clients")
 
     first, second = _pairs(size)
     pair_topic = np.repeat(np.arange(len(topic)), pairs)
+    receivers = receiver_counts(role, subscribers[entry_topic])
     x, y = _numbers(own, "x"), _numbers(own, "y")
     block = DualBlock(
         own=len(ids),
         distance=_delays(x[:, None] - field.server_x[None, :], y[:, None] - field.server_y[None, :], field),
-        publications=np.bincount(owner[sizes > 1], minlength=len(ids)).astype(np.int64),
+        publications=publications_and_weights(owner, roles.role, sizes, *roles[1:], len(ids))[0],
+        received=_received(owner, roles, sizes, len(ids)),
         server_delay=server_delays(field),
         cloud_delay=field.cloud_delay,
         labels=node_labels,
         first=node[first],
         second=node[second],
-        receivers=size[pair_topic] - 1,
+        receivers=np.column_stack([receivers[first] * subscribes[second], receivers[second] * subscribes[first]]),
         topic=pair_topic,
         messages=_flat(rows, "messages").reshape(-1, count),
         spool=field.spool_per_member * size.astype(np.float64),
-        member=node,
-        member_topic=entry_topic,
+        member=node[publishes],
+        member_topic=entry_topic[publishes],
         shares=shares.reshape(-1, count),
     )
     return block, home, offsets(pairs), rows
+
+
+def _received(owner: Int64Array, roles: MembershipRoles, size: Int64Array, clients: int) -> Int64Array:
+    """Return the parts of publications that each client receives, in units of ``2^-WEIGHT_BITS`` and rounded down."""
+    only, others = senders_by_receivers(roles.role, size, roles.publishers, roles.subscribers)
+    parts = (only << WEIGHT_BITS) // np.maximum(roles.subscribers, 1)
+    parts += (others << WEIGHT_BITS) // np.maximum(roles.subscribers - 1, 1)
+    received = np.zeros(clients, np.int64)
+    np.add.at(received, owner, parts)
+    return received
 
 
 def server_delays(field: Field) -> FloatArray:
@@ -282,42 +347,42 @@ def _pairs(size: Int64Array) -> tuple[Int64Array, Int64Array]:
 
 
 def _labels_by_topic(n_blocks: int, count: int) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
-    """Return a function for ``mapInArrow`` that packs members with their homes and labels by topic."""
+    """Return a function for ``mapInArrow`` that packs members with their homes, roles and labels by topic."""
 
     def regroup(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
             degree = batch.column("topic").value_lengths().to_numpy(zero_copy_only=False)
             owner = np.repeat(np.arange(batch.num_rows), degree)
             labels = batch.column("labels").flatten().to_numpy(zero_copy_only=False).reshape(-1, count)
-            columns = [
-                batch.column(name).to_numpy(zero_copy_only=False)[owner].astype(np.int64) for name in ("client", "home")
-            ]
+            size = batch.column("size").flatten().to_numpy(zero_copy_only=False).astype(np.int64)
+            client, home = (batch.column(name).to_numpy(zero_copy_only=False)[owner] for name in ("client", "home"))
+            columns = [client.astype(np.int64), with_role(home, roles_of(batch, size).role)]
             columns += [labels[owner, k].astype(np.int64) for k in range(count)]
             yield pack(n_blocks, batch.column("topic").flatten().to_numpy(zero_copy_only=False), *columns)
 
     return regroup
 
 
-def _silent_topics(count: int, priced: bool) -> Callable[[pa.Table], pa.Table]:
+def _silent_topics(count: int, priced: bool, roles: bool) -> Callable[[pa.Table], pa.Table]:
     """Return a function for ``applyInArrow`` that makes the topics of a block, with messages and shares of 0."""
 
     def make(table: pa.Table) -> pa.Table:
         entries = unpack(table["payload"], 3 + count)
         entries = entries[:, np.lexsort((entries[1], entries[0]))]
-        topic, first, size = np.unique(entries[0], return_index=True, return_counts=True)
-        del first
+        topic, index, size = np.unique(entries[0], return_inverse=True, return_counts=True)
+        home, role = without_role(entries[2])
         pairs = size * (size - 1) // 2
+        paying = np.bincount(index[(role & PUBLISHES) > 0], minlength=len(topic)) * priced
         labels = np.ascontiguousarray(entries[3:].T).ravel()
-        return pa.table(
-            {
-                "topic": topic,
-                "member": lists(size, entries[1]),
-                "member_home": lists(size, entries[2].astype(np.int32)),
-                "labels": lists(size * count, labels.astype(np.int32)),
-                "messages": lists(pairs * count, np.zeros(int(pairs.sum()) * count, np.int64)),
-                "shares": lists(size * count * priced, np.zeros(int(size.sum()) * count * priced, np.int64)),
-            }
-        )
+        columns = {
+            "topic": topic,
+            "member": lists(size, entries[1]),
+            "member_home": lists(size, home.astype(np.int32)),
+            "labels": lists(size * count, labels.astype(np.int32)),
+            "messages": lists(pairs * count, np.zeros(int(pairs.sum()) * count, np.int64)),
+            "shares": lists(paying * count, np.zeros(int(paying.sum()) * count, np.int64)),
+        }
+        return pa.table(columns | ({_MEMBER_ROLES: lists(size, role.astype(np.int8))} if roles else {}))
 
     return make
 
@@ -340,15 +405,13 @@ def lists(sizes: Int64Array, values: npt.NDArray[np.integer]) -> pa.ListArray:
     return pa.ListArray.from_arrays(pa.array(offsets(sizes).astype(np.int32)), pa.array(values))
 
 
-def _add_region(region: IntArray) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+def _add_region(region: IntArray, names: list[str]) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
     """Return a function for ``mapInArrow`` that adds the region of each client."""
 
     def add(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
             number = region[batch.column("home").to_numpy(zero_copy_only=False)].astype(np.int32)
-            yield pa.record_batch(
-                [pa.array(number), *(batch.column(name) for name in CLIENT_COLUMNS)], names=["region", *CLIENT_COLUMNS]
-            )
+            yield pa.record_batch([pa.array(number), *(batch.column(name) for name in names)], names=["region", *names])
 
     return add
 

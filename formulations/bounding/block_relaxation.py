@@ -31,7 +31,7 @@ from relocbench.formulations.certificates.block_bound import (
     least_charges,
     topic_prices,
 )
-from relocbench.formulations.certificates.integer_problem import BoolArray
+from relocbench.formulations.certificates.integer_problem import WEIGHT_BITS, BoolArray
 from relocbench.formulations.certificates.packed_arrays import Int64Array
 from relocbench.instances.incremental_state import StateArrays, move_delta
 from relocbench.instances.kernels.compiled import compiled
@@ -157,7 +157,8 @@ def improve_block(
     own, servers = block.own, len(block.server_delay)
     block = replace(block, shares=fitted_shares(block, multipliers))
     delays = _PairCosts.of(block)
-    outside = 2.0 * block.publications[:, None] * block.distance
+    weight = block.publications + np.ldexp(block.received.astype(np.float64), -WEIGHT_BITS)
+    outside = weight[:, None] * block.distance
     delays.add_to(outside, ~free & ((block.first < own) | (block.second < own)), block.messages)
     before = _value(block, multipliers, delays, outside, free)
     labels = block.labels[:own]
@@ -197,7 +198,7 @@ def improve_block(
 
 @dataclass(frozen=True, eq=False)
 class _PairCosts:
-    """The costs of the pairs of a block, for each number of receivers that occurs."""
+    """The costs of the pairs of a block, for each two numbers of receivers that occur."""
 
     block: DualBlock
     kind: Int64Array
@@ -205,9 +206,10 @@ class _PairCosts:
 
     @classmethod
     def of(cls, block: DualBlock) -> "_PairCosts":
-        receivers, kind = np.unique(block.receivers, return_inverse=True)
-        cost = (2.0 / receivers)[:, None, None] * block.server_delay[None, :, :]
-        return cls(block, kind.astype(np.int64), cost)
+        receivers, kind = np.unique(block.receivers, axis=0, return_inverse=True)
+        sent = np.divide(1.0, receivers, out=np.zeros(receivers.shape), where=receivers > 0).sum(axis=1)
+        cost = sent[:, None, None] * block.server_delay[None, :, :]
+        return cls(block, kind.ravel().astype(np.int64), cost)
 
     def add_to(self, cost: FloatArray, kept: BoolArray, messages: Int64Array) -> None:
         """Add the messages of some pairs to the costs of the own clients."""

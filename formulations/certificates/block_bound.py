@@ -6,7 +6,7 @@ is the sum, over all blocks, of the least costs of the own clients. It is a boun
 its own topic alone: both blocks that contain a pair of clients compute the same messages for it, in the same unit. For
 this the caller must give both blocks the same labels, messages and shares of a topic.
 
-Every member of a topic publishes and subscribes. Multipliers ``α_l, β_l ≥ 0`` charge the loads of servers, as in
+Members of a topic publish, subscribe or both. Multipliers ``α_l, β_l ≥ 0`` charge the loads of servers, as in
 docs/certificates.md: a client pays ``β_l·U_m`` and shares of ``α_l·u_n`` where its messages are processed, or at least
 ``f_m·(2·dC - the largest dS from l)`` where they are delegated. The smaller of the two holds for every ``θ``. The bound
 without multipliers holds if delegation never makes an assignment cheaper, which :func:`check_delegation` verifies.
@@ -125,7 +125,10 @@ class DualBlock:
     distance
         ``dH`` of the own clients (``own×L``).
     publications
-        ``f``: the number of topics of each own client that have another member.
+        ``f``: the number of topics to which each own client publishes and that have another receiver.
+    received
+        What else ``w`` of each own client consists of, in units of ``2^-WEIGHT_BITS`` and rounded down: the parts of
+        publications that it receives.
     server_delay
         ``dS``, symmetric.
     cloud_delay
@@ -135,7 +138,8 @@ class DualBlock:
     first, second
         The two clients of each pair of members of a topic. A pair that shares several topics is there several times.
     receivers
-        ``|R|`` of the topic of each pair: its members without one.
+        ``|R|`` of what the first client of each pair publishes to its topic, and of what the second one publishes; 0
+        if the other client does not receive it (pairs × 2).
     topic
         The topic of each pair, ascending.
     messages
@@ -143,15 +147,16 @@ class DualBlock:
     spool
         ``u`` of each topic.
     member, member_topic
-        The client and the topic of each membership; topics ascend. Each topic of an own client has all its members.
+        The client and the topic of each publisher; topics ascend. Each topic of an own client has all its publishers.
     shares
-        One number for each membership and each active server of the client, in units of ``2^-MESSAGE_BITS``: what it
+        One number for each of these and each active server of the client, in units of ``2^-MESSAGE_BITS``: what it
         pays of the topic's storage.
     """
 
     own: int
     distance: FloatArray
     publications: Int64Array
+    received: Int64Array
     server_delay: FloatArray
     cloud_delay: float
     labels: Int64Array
@@ -199,11 +204,12 @@ class BlockProblem(IntegerProblem):
         self.distance = rounded_delays(distance, one_unit=False)
         self.publications = np.zeros(clients, np.int64)
         weight = np.zeros(clients, np.int64)
-        # All members publish and subscribe: each receives as much as it sends.
-        weight[: block.own] = 2 * block.publications << WEIGHT_BITS
+        weight[: block.own] = (block.publications << WEIGHT_BITS) + block.received
         self.weight = rounded_weights(weight)
         self.first, self.second = block.first[kept], block.second[kept]
-        self.edge_weights = [rounded_weights(2 * ((1 << WEIGHT_BITS) // block.receivers[kept]))]
+        receivers = block.receivers[kept]
+        sent = np.where(receivers > 0, (1 << WEIGHT_BITS) // np.maximum(receivers, 1), 0)
+        self.edge_weights = [rounded_weights(sent.sum(axis=1))]
         ends = np.concatenate([self.first, self.second])
         self.degree = int(np.bincount(ends, minlength=1).max())
         self.sender, self.receiver = none, none
@@ -403,7 +409,7 @@ def check_shares(block: DualBlock, multipliers: Multipliers) -> None:
     """
     shares, servers = block.shares, len(block.server_delay)
     if shares.shape != (len(block.member), block.labels.shape[1]):
-        raise InputError("shares", "expected one for each membership and active server")
+        raise InputError("shares", "expected one for each publisher and active server")
     if not shares.any():
         return
     if (shares < 0).any() or (shares > MOST_PRICE).any():

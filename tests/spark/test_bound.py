@@ -242,7 +242,8 @@ def whole_block(spark, bounded):
     folder = bounded[0]
     names = ("field/clients", "nearest/homes", "bound/dual")
     clients, homes, dual = (read_dataset(spark, folder / name) for name in names)
-    return block_rows(clients, homes, dual, np.zeros(16, np.int32)).toArrow(), read_field(folder / "field")
+    field = read_field(folder / "field")
+    return block_rows(clients, homes, dual, field, np.zeros(16, np.int32)).toArrow(), field
 
 
 @pytest.mark.slow

@@ -5,12 +5,15 @@ import json
 import shutil
 
 import numpy as np
+import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 from typer.testing import CliRunner
 
 from relocbench.cli import app
+from relocbench.formulations.certificates.block_bound import Multipliers
+from relocbench.heuristics import anneal
 from relocbench.heuristics.anneal_region import divide_regions
 from relocbench.heuristics.readings import READINGS
 from relocbench.instances.errors import InputError
@@ -24,9 +27,10 @@ from relocbench.instances.region_state import RegionState
 from relocbench.spark import placement
 from relocbench.spark.anneal import AnnealOptions, anneal_folder
 from relocbench.spark.assign import RelocOptions
-from relocbench.spark.bound import BoundOptions, bound_folder
-from relocbench.spark.checkpoints import read_dataset
+from relocbench.spark.bound import BoundOptions, bound_folder, verified_sum
+from relocbench.spark.checkpoints import read_dataset, read_record
 from relocbench.spark.compare_local import compare, read_homes, read_local
+from relocbench.spark.dual_tables import block_rows, read_block
 from relocbench.spark.field_choices import PAPER_MEMBERSHIPS, PAPER_SQUARED_SIZES
 from relocbench.spark.pipeline import solve_field, solve_method
 from relocbench.spark.placement import read_field
@@ -215,10 +219,49 @@ def test_annealing_with_roles_improves_the_homes_by_what_it_says(spark, solved, 
     assert record["objective"] < 0.95 * solved[1]["nearest"]["objective"]
 
 
-def test_a_bound_with_roles_is_refused_in_one_line(spark, solved):
-    folder = solved[0]
-    with pytest.raises(InputError, match="roles: bounds at full scale need topics whose members all publish"):
-        bound_folder(spark, folder, folder / "nearest" / "homes", BoundOptions(rounds=1))
+def test_a_bound_with_roles_is_below_good_homes_and_wrong_roles_are_refused(spark, solved, tmp_path):
+    folder = shutil.copytree(solved[0], tmp_path / "out")
+    options = BoundOptions(rounds=4, labels=6, region_clients=130)
+    record, _ = bound_folder(spark, folder, folder / "nearest" / "homes", options)
+    rounds = [read_record(folder / "bound" / "rounds" / f"000{number}") for number in (1, 4)]
+    assert rounds[0]["blocks"] > 1
+    assert rounds[0]["before"] < rounds[1]["after"]
+    instance, _ = read_local(folder)
+    best = evaluate(instance, anneal.solve(instance, seed=0, time_limit=1e9, moves=200_000).home).objective
+    assert 0 < record["bound"] < best
+    multipliers = Multipliers(tuple(record["alpha"]), tuple(record["beta"]))
+    assert any(multipliers.alpha)
+    dual, homes = folder / "bound" / "dual", folder / "nearest" / "homes"
+    found = verified_sum(spark, folder, dual, homes, options.labels, multipliers, block_clients=60)
+    assert found == int(record["claim"])
+    # The roles of both clients of a pair decide what the pair costs.
+    field, whole = read_field(folder / "field"), np.zeros(16, np.int32)
+    clients, homes, rows = (
+        read_dataset(spark, folder / name) for name in ("field/clients", "nearest/homes", "bound/dual")
+    )
+    table = block_rows(clients, homes, rows, field, whole).toArrow()
+    read_block(table, field, options.labels)
+    at = pc.index(pc.list_value_length(table["member_role"]), 4).as_py()
+    for role in ([3, 3, 3], [3, 3, 3, 3], None):
+        values = table["member_role"].to_pylist()
+        assert values[at] != role
+        values[at] = role
+        column = table.schema.get_field_index("member_role")
+        changed = table.set_column(column, "member_role", pa.array(values, table.schema.field(column).type))
+        with pytest.raises(InputError, match=r"other topics than the clients|number of roles|topics without"):
+            read_block(changed, field, options.labels)
+
+
+def test_a_bound_with_roles_is_near_the_optimum_where_capacities_do_not_bind(spark, solved, tmp_path):
+    folder = shutil.copytree(solved[0] / "field", tmp_path / "out" / "field").parent
+    made = read_record(folder / "field")
+    made |= {name: [1e6] * 16 for name in ("storage", "compute")}
+    (folder / "field" / "made.json").write_text(json.dumps(made))
+    shutil.copytree(solved[0] / "nearest" / "homes", folder / "homes")
+    record, _ = bound_folder(spark, folder, folder / "homes", BoundOptions(rounds=4, labels=12, sweeps=10))
+    instance, _ = read_local(folder)
+    best = evaluate(instance, anneal.solve(instance, seed=0, time_limit=1e9, moves=300_000).home).objective
+    assert 0.97 * best < record["bound"] <= best
 
 
 def test_a_study_with_roles_has_a_page_and_the_wanted_load(arranged, tmp_path):

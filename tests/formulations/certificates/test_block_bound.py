@@ -22,19 +22,22 @@ from relocbench.formulations.certificates.block_bound import (
 )
 from relocbench.formulations.certificates.certificate import Dual
 from relocbench.formulations.certificates.exact_bound import DualBound
-from relocbench.formulations.certificates.integer_problem import IntegerProblem
+from relocbench.formulations.certificates.integer_problem import WEIGHT_BITS, IntegerProblem
 from relocbench.formulations.certificates.region import root_region
 from relocbench.instances.errors import InputError
 from relocbench.instances.evaluation import evaluate
-from relocbench.instances.instance import Instance
-from relocbench.instances.kernels.ragged import Ragged
+from relocbench.instances.instance import PUBLISHES, SUBSCRIBES, Instance
+from relocbench.instances.kernels.ragged import Ragged, offsets
 
 LABELS = 3
 
 
-def make_instance(seed, topics=((0, 1, 2), (2, 3, 4), (4, 5), (5, 6, 0), (6,)), storage=1e9):
+def make_instance(seed, topics=((0, 1, 2), (2, 3, 4), (4, 5), (5, 6, 0), (6,)), storage=1e9, roles=False):
     rng = np.random.default_rng(seed)
     members = Ragged.of([sorted(topic) for topic in topics])
+    role = (
+        np.random.default_rng([seed, 2]).integers(1, 4, len(members.item)) if roles else np.full(len(members.item), 3)
+    )
     return Instance(
         name="blocks",
         cloud_delay=5.0,
@@ -46,17 +49,35 @@ def make_instance(seed, topics=((0, 1, 2), (2, 3, 4), (4, 5), (5, 6, 0), (6,)), 
         client_x=rng.uniform(0, 25, 7).round(3),
         client_y=rng.uniform(0, 25, 7).round(3),
         spool=2.0 * members.sizes,
-        publishers=members,
-        subscribers=members,
+        publishers=with_role(members, role, PUBLISHES),
+        subscribers=with_role(members, role, SUBSCRIBES),
     )
+
+
+def with_role(members, role, part):
+    kept = (role & part) > 0
+    return Ragged(offsets(np.bincount(members.owner()[kept], minlength=len(members.sizes))), members.item[kept])
+
+
+def receivers_of(instance, pair):
+    """Return the receivers of what both clients of a pair publish to their topic, 0 without the other client."""
+    topic, *ends = pair
+    publishers, subscribers = set(instance.publishers[topic].tolist()), set(instance.subscribers[topic].tolist())
+    return [
+        len(subscribers - {sender}) if sender in publishers and receiver in subscribers else 0
+        for sender, receiver in (ends, ends[::-1])
+    ]
 
 
 def make_dual(instance, seed):
     """Return random labels and messages of an instance, by client and by pair."""
     rng = np.random.default_rng(seed)
     labels = np.sort([rng.permutation(5)[:LABELS] for _ in range(7)], axis=1)
-    pairs = [(n, a, b) for n, topic in enumerate(instance.members) for i, a in enumerate(topic) for b in topic[i + 1 :]]
-    return labels, pairs, rng.integers(-30_000, 30_000, (len(pairs), LABELS))
+    topics = [sorted(topic.tolist()) for topic in instance.members]
+    pairs = [(n, a, b) for n, topic in enumerate(topics) for i, a in enumerate(topic) for b in topic[i + 1 :]]
+    messages = rng.integers(-30_000, 30_000, (len(pairs), LABELS))
+    # Two clients of which neither sends to the other one have messages of 0.
+    return labels, pairs, messages * [[any(receivers_of(instance, pair))] for pair in pairs]
 
 
 def make_block(instance, dual, own, shares=None):
@@ -66,26 +87,34 @@ def make_block(instance, dual, own, shares=None):
     near = sorted({client for n in mine for client in instance.members[n].tolist()} - set(own))
     nodes = [*own, *near]
     kept = [e for e, (n, _, _) in enumerate(pairs) if n in mine]
-    size = instance.members.sizes
+    size = instance.publishers.sizes
     servers = np.arange(5)
+    unit = 1 << WEIGHT_BITS
+    received = np.zeros(7, np.int64)
+    for n, topic in enumerate(instance.subscribers):
+        for client in topic.tolist():
+            senders = set(instance.publishers[n].tolist()) - {client}
+            others = [receivers_of(instance, (n, sender, client))[0] for sender in senders]
+            received[client] += sum(others.count(count) * unit // count for count in set(others) - {0})
     return DualBlock(
         own=len(own),
         distance=instance.client_delay(np.array(own)[:, None], servers[None, :]),
         publications=instance.client_publications[own],
+        received=received[own],
         server_delay=instance.server_delay,
         cloud_delay=instance.cloud_delay,
         labels=labels[nodes],
         first=np.array([nodes.index(pairs[e][1]) for e in kept], np.int64),
         second=np.array([nodes.index(pairs[e][2]) for e in kept], np.int64),
-        receivers=np.array([size[pairs[e][0]] - 1 for e in kept], np.int64),
+        receivers=np.array([receivers_of(instance, pairs[e]) for e in kept], np.int64).reshape(-1, 2),
         topic=np.array([mine.index(pairs[e][0]) for e in kept], np.int64),
         messages=messages[kept],
         spool=instance.spool[mine],
-        member=np.array([nodes.index(client) for n in mine for client in instance.members[n].tolist()]),
-        member_topic=np.array([i for i, n in enumerate(mine) for _ in range(size[n])]),
+        member=np.array([nodes.index(client) for n in mine for client in instance.publishers[n].tolist()], np.int64),
+        member_topic=np.array([i for i, n in enumerate(mine) for _ in range(size[n])], np.int64),
         shares=np.zeros((int(size[mine].sum()), labels.shape[1]), np.int64)
         if shares is None
-        else shares[np.isin(instance.members.owner(), mine)],
+        else shares[np.isin(instance.publishers.owner(), mine)],
     )
 
 
@@ -98,11 +127,11 @@ def local_bound(instance, dual, multipliers=NONE, shares=None):
     """Return the bound that the verifier of local certificates computes for the same dual."""
     labels, pairs, messages = dual
     problem = IntegerProblem(instance)
-    order = sorted(range(len(pairs)), key=lambda e: pairs[e][1:])
+    order = sorted((e for e in range(len(pairs)) if any(receivers_of(instance, pairs[e]))), key=lambda e: pairs[e][1:])
     assert [pairs[e][1:] for e in order] == list(zip(problem.first.tolist(), problem.second.tolist(), strict=True))
     active = np.zeros((7, 5), np.int64)
     np.put_along_axis(active, labels, 1, axis=1)
-    member, topic = instance.members.item, instance.members.owner()
+    member, topic = instance.publishers.item, instance.publishers.owner()
     by_client = np.lexsort((topic, member))
     assert np.array_equal(member[by_client], problem.publisher_client)
     shares = np.zeros((len(member), labels.shape[1]), np.int64) if shares is None else shares
@@ -125,9 +154,9 @@ def random_multipliers(instance, dual, seed, largest=0.05):
     rng = np.random.default_rng([seed, 1])
     values = (rng.uniform(0, largest, (2, 5)) * 2**MULTIPLIER_BITS).astype(np.int64).tolist()
     multipliers = Multipliers(tuple(values[0]), tuple(values[1]))
-    labels, item, topic = dual[0], instance.members.item, instance.members.owner()
+    labels, item, topic = dual[0], instance.publishers.item, instance.publishers.owner()
     price = np.array(values[0])[labels[item]] * instance.spool[topic][:, None] / 2 ** (MULTIPLIER_BITS - MESSAGE_BITS)
-    part = rng.uniform(0.5, 1.0, labels[item].shape) / instance.members.sizes[topic][:, None]
+    part = rng.uniform(0.5, 1.0, labels[item].shape) / instance.publishers.sizes[topic][:, None]
     return multipliers, np.floor(price * part).astype(np.int64)
 
 
@@ -138,11 +167,9 @@ def lost(instance, multipliers):
 def completed_bound(instance, dual):
     """Return the bound of the messages that docs/scale.md defines, in floating point and pair by pair."""
     labels, pairs, messages = dual
-    cost = (
-        2 * instance.client_publications[:, None] * instance.client_delay(np.arange(7)[:, None], np.arange(5)[None, :])
-    )
+    cost = instance.client_weight[:, None] * instance.client_delay(np.arange(7)[:, None], np.arange(5)[None, :])
     for (n, i, j), given in zip(pairs, messages / 2.0**MESSAGE_BITS, strict=True):
-        pair = 2 * instance.server_delay / (instance.members.sizes[n] - 1)
+        pair = instance.server_delay * sum(1 / count for count in receivers_of(instance, (n, i, j)) if count)
         most_second = (pair[labels[i]] - given[:, None]).min(axis=0)
         most_first = (pair[labels[j]] - most_second[labels[j], None]).min(axis=0)
         first = (most_first - most_second) / 2
@@ -154,9 +181,10 @@ def completed_bound(instance, dual):
     return cost.min(axis=1).sum()
 
 
+@pytest.mark.parametrize("roles", [False, True])
 @pytest.mark.parametrize("seed", range(4))
-def test_the_parts_of_the_blocks_add_up_to_one_bound(seed):
-    instance = make_instance(seed)
+def test_the_parts_of_the_blocks_add_up_to_one_bound(seed, roles):
+    instance = make_instance(seed, roles=roles)
     dual = make_dual(instance, seed)
     violation = triangle_violation(instance.server_delay)
     sums = [
@@ -220,10 +248,11 @@ def test_the_bound_does_not_depend_on_the_blocks_where_delays_are_large():
     assert len(sums) == 1
 
 
+@pytest.mark.parametrize("roles", [False, True])
 @pytest.mark.parametrize("seed", range(4))
-def test_multipliers_give_the_bound_of_the_local_verifier(seed):
+def test_multipliers_give_the_bound_of_the_local_verifier(seed, roles):
     # Charges below the cost of delegation are those of the local verifier, which knows a least θ.
-    instance = make_instance(seed, storage=12.0)
+    instance = make_instance(seed, storage=12.0, roles=roles)
     dual = make_dual(instance, seed)
     multipliers, shares = random_multipliers(instance, dual, seed)
     sums = [
@@ -232,7 +261,11 @@ def test_multipliers_give_the_bound_of_the_local_verifier(seed):
         for division in DIVISIONS
     ]
     assert len(set(sums)) == 1
-    assert 0 <= sums[0] - local_bound(instance, dual, multipliers, shares) < 16
+    difference = sums[0] - local_bound(instance, dual, multipliers, shares)
+    assert difference < 16
+    # Publications that nobody receives load a server, and cost nothing if they are delegated.
+    unheard = instance.publishers.sizes.sum() - instance.client_publications.sum()
+    assert difference >= 0 or unheard > (0 if roles else 1)
     free = sum(block_bound(make_block(instance, dual, own), NONE, None) for own in DIVISIONS[0])
     assert sums[0] + lost(instance, multipliers) > free
 
@@ -262,11 +295,12 @@ def test_shares_that_charge_more_than_a_topic_costs_are_refused():
 SHARED = ((0, 1, 2, 3), (0, 1, 4), (0, 1), (2, 3, 5, 6), (5, 6), (4,))
 
 
+@pytest.mark.parametrize("roles", [False, True])
 @pytest.mark.parametrize("storage", [1e9, 14.0, 9.0, 3.0])
 @pytest.mark.parametrize("seed", range(3))
-def test_no_dual_proves_more_than_the_optimum(seed, storage):
+def test_no_dual_proves_more_than_the_optimum(seed, storage, roles):
     # From loose capacities over scarce ones to servers that delegate nearly everything.
-    instance = make_instance(seed, SHARED, storage=storage)
+    instance = make_instance(seed, SHARED, storage=storage, roles=roles)
     optimum = evaluate(instance, enumeration.solve(instance, seed=0, time_limit=60).home).objective
     dual = make_dual(instance, seed)
     violation = triangle_violation(instance.server_delay)
