@@ -97,7 +97,17 @@ def optimum(seconds: float) -> None:
 
 
 def scarce(seconds: float, runs: float, folder: Path | None) -> None:
-    """Compare independent runs where capacity is scarce with the best homes of these runs and of the library."""
+    """Compare independent runs where capacity is scarce with the best homes of these runs and of the library.
+
+    Parameters
+    ----------
+    seconds
+        The time limit of a run.
+    runs
+        The number of runs for each size of spools.
+    folder
+        The best homes that the runs find are written here, if it is given.
+    """
     spools = (4.0, 5.0, 6.0)
     jobs: list[Job] = [
         ("paper-spooler", {"spool_per_member": p}, 0, run + 1, seconds) for p in spools for run in range(int(runs))

@@ -42,7 +42,23 @@ def cells(study: str) -> dict[str, Cell]:
 
 
 def measure(instance: Instance, seconds: float, path: Path) -> tuple[float, bool, float, float, float]:
-    """Certify an instance; return the gap in percent, whether it is optimal, seconds, kB and seconds to verify."""
+    """Certify an instance, and verify its certificate once more from the file.
+
+    Parameters
+    ----------
+    instance
+        The instance.
+    seconds
+        The time limit.
+    path
+        Where the certificate is written.
+
+    Returns
+    -------
+    tuple
+        The gap in percent, whether the homes are optimal, the seconds of ``certify``, the size of the certificate in
+        kB, and the processor seconds of the verifier.
+    """
     begin = time.perf_counter()
     found = certify(instance, seed=0, time_limit=seconds)
     took = time.perf_counter() - begin
@@ -56,7 +72,19 @@ def measure(instance: Instance, seconds: float, path: Path) -> tuple[float, bool
 
 
 def main(study: str, seconds: float, seeds: int, directory: Path) -> None:
-    """Print a row for each cell of a study, or of those whose name matches the pattern behind its colon."""
+    """Print a row for each cell of a study.
+
+    Parameters
+    ----------
+    study
+        Its name, and behind a colon a pattern for the names of the cells, if not all of them are wanted.
+    seconds
+        The time limit of each instance.
+    seeds
+        The number of instances of a cell.
+    directory
+        Where the certificates are written.
+    """
     study, _, pattern = study.partition(":")
     directory.mkdir(parents=True, exist_ok=True)
     warm_up("bound")

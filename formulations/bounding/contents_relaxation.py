@@ -22,17 +22,16 @@ from itertools import pairwise
 from typing import TypeVar
 
 import numpy as np
-import numpy.typing as npt
 
 from relocbench.formulations.bounding.client_graph import ClientGraph, Mask
 from relocbench.formulations.bounding.dual_bound import BITS
-from relocbench.formulations.bounding.least_content import Loads, ThetaRanges, least_content, loads_of, theta_ranges
+from relocbench.formulations.bounding.known_contents import KnownContents
+from relocbench.formulations.bounding.label_steps import add_messages, step_edges, step_shares
+from relocbench.formulations.bounding.least_content import ThetaRanges, least_content, loads_of, theta_ranges
 from relocbench.formulations.bounding.region import Region
 from relocbench.formulations.bounding.relaxation import LEAST_COLUMN_SUM, PRIMAL_WEIGHT
-from relocbench.instances.kernels.compiled import compiled, compiled_reordered
-from relocbench.instances.kernels.ragged import FloatArray, IntArray, OffsetArray
+from relocbench.instances.kernels.ragged import FloatArray, IntArray
 
-SingleArray = npt.NDArray[np.float32]
 Found = TypeVar("Found")
 
 # The cost of a pair of labels that no assignment has.
@@ -161,72 +160,6 @@ class HomePricesDual:
         return bool(self.pair_prices.any())
 
 
-class _Contents:
-    """The known contents of one server, as shares of its labels, and the weights of their combination.
-
-    The items of a content are its clients and those pairs of clients that have prices at this server.
-    """
-
-    def __init__(self, graph: ClientGraph, loads: Loads) -> None:
-        self._graph, self.loads = graph, loads
-        self.pairs = np.zeros(0, np.int32)
-        self._members, self._theta = np.zeros((0, graph.n_clients)), np.zeros(0)
-        self.shares = np.zeros((0, 2 * graph.n_clients))
-        self.weight = np.zeros(0)
-        self.common = np.zeros((0, 0))
-        self._unused = np.zeros(0, np.int64)
-
-    def price_pairs(self, pairs: IntArray) -> None:
-        """Make these edges items."""
-        self.pairs = np.concatenate([self.pairs, pairs])
-        self.loads = loads_of(self._graph, self.pairs)
-        self.shares = self._shares_of(self._members, self._theta)
-        self.common = self.shares @ self.shares.T
-
-    def together(self, pairs: IntArray) -> FloatArray:
-        """Return the shares of the two labels that the combination has for both clients of edges together."""
-        both = np.minimum(self._members[:, self._graph.first[pairs]], self._members[:, self._graph.second[pairs]])
-        return np.column_stack([(self.weight * self._theta) @ both, (self.weight * (1 - self._theta)) @ both])
-
-    def _shares_of(self, members: FloatArray, theta: FloatArray) -> FloatArray:
-        """Return the shares of all items in contents: first those processed at the server."""
-        first, second = self._graph.first[self.pairs], self._graph.second[self.pairs]
-        items = np.hstack([members, np.minimum(members[:, first], members[:, second])])
-        return np.hstack([theta[:, None] * items, (1 - theta)[:, None] * items])
-
-    def add(self, members: FloatArray, theta: float) -> None:
-        """Add a content unless it is known."""
-        shares = self._shares_of(members[None], np.array([theta]))[0]
-        if len(self.shares) and (np.abs(self.shares - shares).max(axis=1) < 1e-9).any():
-            return
-        common = self.shares @ shares
-        self.common = np.block([[self.common, common[:, None]], [common[None, :], shares @ shares]])
-        self.shares = np.vstack([self.shares, shares])
-        self._members, self._theta = np.vstack([self._members, members]), np.append(self._theta, theta)
-        self.weight = np.append(self.weight, 0.0 if len(self.weight) else 1.0)
-        self._unused = np.append(self._unused, 0)
-
-    def forget(self, most: int, patience: int) -> None:
-        """Forget contents that were not used for a while, if there are many."""
-        self._unused = np.where(self.weight > 1e-9, 0, self._unused + 1)
-        if len(self.weight) > most:
-            kept = self._unused < patience
-            kept[~self.shares.any(axis=1)] = True  # the empty content is always a choice
-            self.common = np.ascontiguousarray(self.common[np.ix_(kept, kept)])
-            self.shares, self.weight, self._unused = self.shares[kept], self.weight[kept], self._unused[kept]
-            self._members, self._theta = self._members[kept], self._theta[kept]
-
-    def largest_profit(self, price: FloatArray) -> float:
-        """Return the largest profit of a known content."""
-        return float((self.shares @ price).max())
-
-    def step(self, point: FloatArray, weight: float) -> FloatArray:
-        """Move the combination as near to the point as possible."""
-        _combine(self.common, self.shares @ point, self.weight, weight, 40)
-        found: FloatArray = self.weight @ self.shares
-        return found
-
-
 class ContentsRelaxation:
     """The relaxation with contents, and the best dual found so far.
 
@@ -283,7 +216,7 @@ class ContentsRelaxation:
         # At first, delegation costs what it costs at least.
         self.prices = np.hstack([np.zeros((clients, servers)), -Region.root(graph).delegation_cost])
         loads = loads_of(graph, np.zeros(0, np.int32))
-        self._contents = [_Contents(graph, loads) for _ in range(servers)]
+        self._contents = [KnownContents(graph, loads) for _ in range(servers)]
         self._combined = [np.zeros(2 * clients) for _ in range(servers)]
         delegated = 0.0
         for l, contents in enumerate(self._contents):
@@ -482,7 +415,7 @@ class ContentsRelaxation:
         graph = self.graph
         cost = self._unary + self.prices
         weights = graph.forward, graph.backward
-        _add_messages(cost, graph.first, graph.second, *weights, graph.server_delay, messages, self.pair_prices)
+        add_messages(cost, graph.first, graph.second, *weights, graph.server_delay, messages, self.pair_prices)
         return cost
 
     def _search(self, l: int, which: IntArray, tolerance: float, most_nodes: int) -> tuple[float, int]:
@@ -522,7 +455,7 @@ class ContentsRelaxation:
         ends = np.linspace(0, graph.n_edges, self._params.threads + 1).astype(int).tolist()
         parts = [slice(*part) for part in pairwise(ends)]
         for _ in range(times):
-            _step_shares(
+            step_shares(
                 self._shares,
                 self._extrapolated,
                 self._unary + self.prices,
@@ -551,7 +484,7 @@ class ContentsRelaxation:
             np.maximum(self.prices[:, :servers], 0.0, out=self.prices[:, :servers])
 
     def _step_some_edges(self, some: slice) -> None:
-        _step_edges(
+        step_edges(
             self.graph.first[some],
             self.graph.second[some],
             self._pair_cost[some],
@@ -569,135 +502,6 @@ def _largest_price(graph: ClientGraph) -> float:
     """Return the price of compute at which delegating is cheaper for every client."""
     loads = graph.demand > 0
     return float((graph.detour[loads] / graph.demand[loads]).max(initial=0.0))
-
-
-@compiled
-def _combine(common: FloatArray, target: FloatArray, share: FloatArray, weight: float, times: int) -> None:
-    """Minimise ``weight/2·|combination - point|²`` over shares that sum to 1, two shares at a time."""
-    gradient = weight * (common @ share - target)
-    for _ in range(times):
-        low, high = 0, -1
-        for j in range(len(share)):
-            if gradient[j] < gradient[low]:
-                low = j
-            if share[j] > 1e-12 and (high < 0 or gradient[j] > gradient[high]):
-                high = j
-        if gradient[high] - gradient[low] < 1e-7:
-            break
-        curvature = weight * (common[low, low] + common[high, high] - 2 * common[low, high])
-        moved = share[high]
-        if curvature > 0:
-            moved = min(moved, (gradient[high] - gradient[low]) / curvature)
-        share[low] += moved
-        share[high] -= moved
-        for j in range(len(share)):
-            gradient[j] += weight * moved * (common[j, low] - common[j, high])
-
-
-@compiled
-def _step_shares(
-    shares: FloatArray,
-    extrapolated: FloatArray,
-    unary: FloatArray,
-    incident_start: OffsetArray,
-    incident: IntArray,
-    first: IntArray,
-    to_first: FloatArray,
-    to_second: FloatArray,
-    step: FloatArray,
-) -> None:
-    """Primal step of the shares, projected onto the simplex of each client."""
-    clients, labels = shares.shape
-    point, falling = np.empty(labels), np.empty(labels)
-    for m in range(clients):
-        point[:] = unary[m]
-        for g in range(incident_start[m], incident_start[m + 1]):
-            e = incident[g]
-            point += to_first[e] if first[e] == m else to_second[e]
-        for a in range(labels):
-            point[a] = shares[m, a] - step[m] * point[a]
-            b = a
-            while b > 0 and falling[b - 1] < point[a]:
-                falling[b] = falling[b - 1]
-                b -= 1
-            falling[b] = point[a]
-        total, level = 0.0, 0.0
-        for a in range(labels):
-            total += falling[a]
-            if falling[a] * (a + 1) > total - 1:
-                level = (total - 1) / (a + 1)
-        for a in range(labels):
-            new = max(0.0, point[a] - level)
-            extrapolated[m, a] = 2 * new - shares[m, a]
-            shares[m, a] = new
-
-
-@compiled_reordered
-def _step_edges(
-    first: IntArray,
-    second: IntArray,
-    cost: SingleArray,
-    extrapolated: FloatArray,
-    to_first: FloatArray,
-    to_second: FloatArray,
-    pairs: SingleArray,
-    same: FloatArray,
-    pair_step: SingleArray,
-    weight: float,
-) -> None:
-    """Primal step of the pairs of labels, then dual step of the messages."""
-    labels = cost.shape[1]
-    column, message = np.empty(labels, np.float32), np.empty(labels, np.float32)
-    zero = np.float32(0.0)
-    row_step = weight / (1 + labels)
-    for e in range(len(first)):
-        for b in range(labels):
-            message[b] = to_second[e, b]
-            column[b] = zero
-        step = np.float32(pair_step[e] / weight)
-        for a in range(labels):
-            to_row, row = np.float32(to_first[e, a]), zero
-            same[e, a] = -pairs[e, a, a]
-            for b in range(labels):
-                old = pairs[e, a, b]
-                new = max(zero, old - step * (cost[e, a, b] - to_row - message[b]))
-                pairs[e, a, b] = new
-                row += new + new - old
-                column[b] += new + new - old
-            same[e, a] += 2 * pairs[e, a, a]
-            to_first[e, a] += row_step * (extrapolated[first[e], a] - row)
-        for b in range(labels):
-            to_second[e, b] += row_step * (extrapolated[second[e], b] - column[b])
-
-
-@compiled
-def _add_messages(
-    cost: FloatArray,
-    first: IntArray,
-    second: IntArray,
-    forward: FloatArray,
-    backward: FloatArray,
-    delay: FloatArray,
-    messages: FloatArray,
-    pair_prices: FloatArray,
-) -> None:
-    """Add the given messages to the first clients, and the largest ones that the pairs allow to the second clients."""
-    labels, servers = cost.shape[1], len(delay)
-    for e in range(len(first)):
-        for a in range(labels):
-            cost[first[e], a] += messages[e, a]
-        for b in range(servers):
-            local = (forward[e] + backward[e]) * delay[b, b] + pair_prices[e, b] - messages[e, b]
-            delegated = pair_prices[e, servers + b] - messages[e, servers + b]
-            for a in range(servers):
-                if a == b:
-                    continue
-                sent, received = forward[e] * delay[a, b], backward[e] * delay[b, a]
-                here, there = sent - messages[e, a], -messages[e, servers + a]
-                local = min(local, here + received, there + received)
-                delegated = min(delegated, here, there)
-            cost[second[e], b] += local
-            cost[second[e], servers + b] += delegated
 
 
 def _may_be_apart(graph: ClientGraph) -> Mask:
