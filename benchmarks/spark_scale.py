@@ -1,10 +1,10 @@
 """Compare RELOC on Spark with the local method, for 10⁴ to 10⁷ clients: seconds, processor seconds and peak memory.
 
-python benchmarks/spark_scale.py [--folder FOLDER] [--largest USERS] [--smallest USERS] [--local-limit GIB]
+python benchmarks/spark_scale.py [--folder FOLDER] [--largest USERS] [--smallest USERS] [--local-limit GIB] [--place 2]
 
-Every run is a process of its own: the local method, Spark on one core and Spark on two. Seconds mean something on an
-idle machine only; processor seconds are less sensitive. With --local-limit the local method gets no more address space
-than that, to show the size from which on it fails.
+Every run is a process of its own: Spark on two cores, Spark on one, and the local method, or those that --place names.
+Seconds mean something on an idle machine only; processor seconds are less sensitive. With --local-limit the local
+method gets no more address space than that, to show the size from which on it fails.
 """
 
 import argparse
@@ -41,6 +41,8 @@ from relocbench.spark.topics_from_graph import arrange
 SIZES = ((14_000, 16, 1), (140_000, 100, 6), (1_400_000, 1_024, 64), (10_000_000, 7_225, 450))
 # Mean number of followees of a client. With this value the arranged graph has about as many topics as clients.
 FOLLOWEES = 5
+# Spark on two cores and on one, and the local method, which reads the instance that Spark on two cores has made.
+PLACES = ("2", "1", "local")
 READING_OF = {"exact": READINGS["prose"], "svd": READINGS["pseudocode"]}
 GIB = 1 << 30
 
@@ -110,6 +112,7 @@ def main() -> None:
     parser.add_argument("--smallest", type=float, default=0)
     parser.add_argument("--largest", type=float, default=1_400_000)
     parser.add_argument("--relation", choices=READING_OF, action="append")
+    parser.add_argument("--place", choices=PLACES, action="append", help="only these; the local method needs 2")
     parser.add_argument("--local-limit", type=float, help="GiB of address space of the local method")
     parser.add_argument("--run", nargs=2, metavar=("PLACE", "USERS"), help=argparse.SUPPRESS)
     given = parser.parse_args()
@@ -131,7 +134,7 @@ def main() -> None:
             write_edges(here / "edges.txt", users)
             for relation in given.relation or READING_OF:
                 found = {}
-                for place in ("2", "1", "local"):
+                for place in given.place or PLACES:
                     arguments = ["--folder", str(here), "--relation", relation, "--run", place, str(users)]
                     if place == "local" and given.local_limit:
                         arguments += ["--local-limit", str(given.local_limit)]
@@ -144,11 +147,14 @@ def main() -> None:
 
 def report(found: dict[str, dict[str, Any]]) -> None:
     """Print the ratios of Spark on two cores to the local method, and the efficiency of the second core."""
-    if any("failed" in result for result in found.values()):
+    if any("failed" in result for result in found.values()) or len(found) < len(PLACES):
         return
     two, one, local = found["2"], found["1"], found["local"]
     ratios = {name: two[name] / local[name] for name in ("seconds", "processor", "GiB")}
     print("  Spark on two cores / local:", ", ".join(f"{name} {ratio:.1f}" for name, ratio in ratios.items()))
+    # Both read an instance that exists, find homes and evaluate them.
+    homes = two["stages"]["homes"] + two["stages"]["evaluation"]
+    print(f"  homes and evaluation / local: {homes / sum(local['stages'].values()):.1f}")
     efficiency = {stage: one["stages"][stage] / (2 * seconds) for stage, seconds in two["stages"].items()}
     print("  efficiency of two cores:", ", ".join(f"{stage} {share:.2f}" for stage, share in efficiency.items()))
 
