@@ -534,7 +534,7 @@ def _improve_task(
     def improve(table: pa.Table) -> pa.Table:
         number = table["region"][0].as_py()
         block, _, start, topics = read_block(table, field, count, add=True)
-        free = (block.first < block.own) & (block.second < block.own) & block.receivers.any(axis=1)
+        free = (block.first < block.own) & (block.second < block.own)
         result = improve_block(block, free, multipliers, temperature, options.sweeps, capacities)
         # One block keeps the topic. The others send what they changed.
         keeps = _keeps(topics, region, number)

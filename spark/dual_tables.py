@@ -19,7 +19,7 @@ from relocbench.instances.errors import InputError
 from relocbench.instances.files.edge_list import BOTH
 from relocbench.instances.instance import PUBLISHES, SUBSCRIBES
 from relocbench.instances.kernels.ragged import FloatArray, IntArray, offsets
-from relocbench.instances.role_weights import publications_and_weights, receiver_counts, senders_by_receivers
+from relocbench.instances.role_weights import receiver_counts, senders_by_receivers
 from relocbench.spark.blocks import BLOCK_SCHEMA, pack, unpack
 from relocbench.spark.membership_roles import (
     ROLE_SCHEMA,
@@ -113,7 +113,7 @@ def block_rows(
     dual
         Rows of :func:`dual_schema`.
     field
-        The servers.
+        Whether members have roles.
     region
         The region of each server.
 
@@ -213,10 +213,12 @@ def read_block(
     roles = roles_of(own, sizes)
     wanted = np.stack([owner, _flat(own, "topics"), sizes, *roles])
     mine = node < len(ids)
-    of = entry_topic[mine]
-    found = np.stack([node[mine], topic[of], size[of], role[mine], publishers[of], subscribers[of]])
+    my_topic = entry_topic[mine]
+    found = np.stack(
+        [node[mine], topic[my_topic], size[my_topic], role[mine], publishers[my_topic], subscribers[my_topic]]
+    )
     same = wanted.shape == found.shape and np.array_equal(_sorted(wanted), _sorted(found))
-    _require(same, "has other topics than the clients")
+    _require(same, "has other topics or roles than the clients")
 
     first, second = _pairs(size)
     pair_topic = np.repeat(np.arange(len(topic)), pairs)
@@ -225,7 +227,7 @@ def read_block(
     block = DualBlock(
         own=len(ids),
         distance=_delays(x[:, None] - field.server_x[None, :], y[:, None] - field.server_y[None, :], field),
-        publications=publications_and_weights(owner, roles.role, sizes, *roles[1:], len(ids))[0],
+        publications=np.bincount(owner[receiver_counts(roles.role, roles.subscribers) > 0], minlength=len(ids)),
         received=_received(owner, roles, sizes, len(ids)),
         server_delay=server_delays(field),
         cloud_delay=field.cloud_delay,
@@ -405,12 +407,21 @@ def lists(sizes: Int64Array, values: npt.NDArray[np.integer]) -> pa.ListArray:
     return pa.ListArray.from_arrays(pa.array(offsets(sizes).astype(np.int32)), pa.array(values))
 
 
+def _servers(homes: pa.Array, region: IntArray) -> npt.NDArray[Any]:
+    """Return homes as numbers, if all of them are servers."""
+    home = homes.to_numpy(zero_copy_only=False)
+    # Missing homes are floats that are no numbers.
+    if not ((home >= 0) & (home < len(region))).all():
+        raise InputError("", f"there are homes that are not servers from 0 to {len(region) - 1}")
+    return np.asarray(home)
+
+
 def _add_region(region: IntArray, names: list[str]) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
     """Return a function for ``mapInArrow`` that adds the region of each client."""
 
     def add(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
-            number = region[batch.column("home").to_numpy(zero_copy_only=False)].astype(np.int32)
+            number = region[_servers(batch.column("home"), region)].astype(np.int32)
             yield pa.record_batch([pa.array(number), *(batch.column(name) for name in names)], names=["region", *names])
 
     return add
@@ -423,12 +434,9 @@ def _copy_to_regions(region: IntArray) -> Callable[[Iterator[pa.RecordBatch]], I
     def copy(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
             homes = batch.column("member_home")
+            _require(not homes.null_count, "has topics without homes")
             row = np.repeat(np.arange(batch.num_rows), homes.value_lengths().to_numpy(zero_copy_only=False))
-            home = homes.flatten().to_numpy(zero_copy_only=False)
-            # Missing homes are floats that are no numbers.
-            if not ((home >= 0) & (home < len(region))).all():
-                raise InputError("", f"the dual has homes that are not servers from 0 to {len(region) - 1}")
-            pair = np.unique(row * n_regions + region[home])
+            pair = np.unique(row * n_regions + region[_servers(homes.flatten(), region)])
             copied = batch.take(pa.array(pair // n_regions))
             number = pa.array((pair % n_regions).astype(np.int32))
             yield pa.record_batch([number, *copied.columns], names=["region", *copied.schema.names])

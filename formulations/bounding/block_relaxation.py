@@ -118,7 +118,7 @@ def fitted_shares(block: DualBlock, multipliers: Multipliers) -> Int64Array:
 
 
 def _by_topic(block: DualBlock, values: Int64Array) -> Int64Array:
-    """Add up values of memberships and active servers by topic and server."""
+    """Add up values of publishers and active servers by topic and server."""
     total = np.zeros((len(block.spool), len(block.server_delay)), np.int64)
     np.add.at(total, (block.member_topic[:, None], block.labels[block.member]), values)
     return total
@@ -139,7 +139,7 @@ def improve_block(
     block
         The block.
     free
-        The pairs whose messages may change. Both clients of a free pair are own clients.
+        The pairs whose messages may change, if one client sends to the other. Both are own clients.
     multipliers
         The multipliers of the capacities.
     temperature
@@ -159,7 +159,9 @@ def improve_block(
     delays = _PairCosts.of(block)
     weight = block.publications + np.ldexp(block.received.astype(np.float64), -WEIGHT_BITS)
     outside = weight[:, None] * block.distance
-    delays.add_to(outside, ~free & ((block.first < own) | (block.second < own)), block.messages)
+    free = free & block.interacting
+    fixed = ~free & block.interacting & ((block.first < own) | (block.second < own))
+    delays.add_to(outside, fixed, block.messages)
     before = _value(block, multipliers, delays, outside, free)
     labels = block.labels[:own]
     charges = _charges(block, multipliers, capacities)
@@ -198,7 +200,7 @@ def improve_block(
 
 @dataclass(frozen=True, eq=False)
 class _PairCosts:
-    """The costs of the pairs of a block, for each two numbers of receivers that occur."""
+    """The costs of the pairs of a block, for each amount that two clients send to each other."""
 
     block: DualBlock
     kind: Int64Array
@@ -206,10 +208,10 @@ class _PairCosts:
 
     @classmethod
     def of(cls, block: DualBlock) -> "_PairCosts":
-        receivers, kind = np.unique(block.receivers, axis=0, return_inverse=True)
-        sent = np.divide(1.0, receivers, out=np.zeros(receivers.shape), where=receivers > 0).sum(axis=1)
-        cost = sent[:, None, None] * block.server_delay[None, :, :]
-        return cls(block, kind.ravel().astype(np.int64), cost)
+        sent = np.divide(1.0, block.receivers, out=np.zeros(block.receivers.shape), where=block.receivers > 0)
+        amount, kind = np.unique(sent.sum(axis=1), return_inverse=True)
+        cost = amount[:, None, None] * block.server_delay[None, :, :]
+        return cls(block, kind.astype(np.int64), cost)
 
     def add_to(self, cost: FloatArray, kept: BoolArray, messages: Int64Array) -> None:
         """Add the messages of some pairs to the costs of the own clients."""

@@ -7,8 +7,8 @@ before its maximum. The temperature ``T`` decreases from call to call, and then 
 There are three kinds of steps. Each of the first two is the exact maximum over its variables.
 
 - *A client*: what it and its pairs cost together at each of its servers is divided equally among them.
-- *A topic at a server*: the price of its storage is divided among its members such that those who pay a share are there
-  with the same probability, and the others with a lower one.
+- *A topic at a server*: the price of its storage is divided among its publishers such that those who pay a share are
+  there with the same probability, and the others with a lower one.
 - *A multiplier of a capacity*: a Newton step in this variable alone, because its maximum has no closed form.
 """
 
@@ -66,13 +66,13 @@ class Charges(NamedTuple):
     Attributes
     ----------
     start, member
-        The clients of the block in topic ``n`` are ``member[start[n]:start[n+1]]``.
+        The publishers of topic ``n`` in the block are ``member[start[n]:start[n+1]]``.
     spool
         ``u`` of each topic.
     part
         The part of the price of each topic at each server that these clients pay (``N×L``).
     share
-        The shares of each membership, one for each active server of the client.
+        The shares of each of them, one for each active server of the client.
     demand
         ``U`` of each client.
     most

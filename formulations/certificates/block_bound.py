@@ -127,8 +127,8 @@ class DualBlock:
     publications
         ``f``: the number of topics to which each own client publishes and that have another receiver.
     received
-        What else ``w`` of each own client consists of, in units of ``2^-WEIGHT_BITS`` and rounded down: the parts of
-        publications that it receives.
+        ``w - f`` of each own client: the parts of publications that it receives, in units of ``2^-WEIGHT_BITS`` and
+        rounded down.
     server_delay
         ``dS``, symmetric.
     cloud_delay
@@ -149,7 +149,7 @@ class DualBlock:
     member, member_topic
         The client and the topic of each publisher; topics ascend. Each topic of an own client has all its publishers.
     shares
-        One number for each of these and each active server of the client, in units of ``2^-MESSAGE_BITS``: what it
+        One number for each publisher and each active server of the client, in units of ``2^-MESSAGE_BITS``: what it
         pays of the topic's storage.
     """
 
@@ -169,6 +169,11 @@ class DualBlock:
     member: Int64Array
     member_topic: Int64Array
     shares: Int64Array
+
+    @property
+    def interacting(self) -> BoolArray:
+        """The pairs of which at least one client sends to the other one. The messages of other pairs do not count."""
+        return np.asarray(self.receivers.any(axis=1))
 
 
 class BlockProblem(IntegerProblem):
@@ -344,7 +349,7 @@ def block_bound(block: DualBlock, multipliers: Multipliers, violation: Fraction 
     """
     if not block.own:
         return 0
-    kept = (block.first < block.own) | (block.second < block.own)
+    kept = ((block.first < block.own) | (block.second < block.own)) & block.interacting
     problem = BlockProblem(block, kept)
     check_shares(block, multipliers)
     if multipliers.charging:

@@ -250,10 +250,10 @@ def whole_block(spark, bounded):
 @pytest.mark.parametrize(
     ("change", "problem"),
     [
-        (drop_member, "has other topics than the clients"),
+        (drop_member, "has other topics or roles than the clients"),
         (other_label, "has different labels for one client"),
-        (other_member, "has other topics than the clients"),
-        (lambda rows: rows.pop(), "has other topics than the clients"),
+        (other_member, "has other topics or roles than the clients"),
+        (lambda rows: rows.pop(), "has other topics or roles than the clients"),
         (lambda rows: rows.append(rows[0]), "has a topic twice"),
         (lambda rows: rows[0]["messages"].pop(), "has topics with a wrong number of messages"),
         (lambda rows: rows[0]["shares"].clear(), "has topics with a wrong number of shares"),
@@ -275,7 +275,7 @@ def test_a_dual_of_another_instance_is_refused(whole_block, change, problem):
 def test_a_task_that_refuses_a_dual_gives_one_line(spark, bounded, tmp_path):
     copy = shutil.copytree(bounded[0], tmp_path / "out")
     change_dual(copy, lambda rows: rows.pop())
-    with pytest.raises(InputError, match="the dual has other topics than the clients"), unwrap_input_errors():
+    with pytest.raises(InputError, match="the dual has other topics or roles than the clients"), unwrap_input_errors():
         verify_folder(spark, copy)
 
 

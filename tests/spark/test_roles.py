@@ -28,7 +28,7 @@ from relocbench.spark import placement
 from relocbench.spark.anneal import AnnealOptions, anneal_folder
 from relocbench.spark.assign import RelocOptions
 from relocbench.spark.bound import BoundOptions, bound_folder, verified_sum
-from relocbench.spark.checkpoints import read_dataset, read_record
+from relocbench.spark.checkpoints import read_dataset, read_record, unwrap_input_errors
 from relocbench.spark.compare_local import compare, read_homes, read_local
 from relocbench.spark.dual_tables import block_rows, read_block
 from relocbench.spark.field_choices import PAPER_MEMBERSHIPS, PAPER_SQUARED_SIZES
@@ -219,37 +219,89 @@ def test_annealing_with_roles_improves_the_homes_by_what_it_says(spark, solved, 
     assert record["objective"] < 0.95 * solved[1]["nearest"]["objective"]
 
 
-def test_a_bound_with_roles_is_below_good_homes_and_wrong_roles_are_refused(spark, solved, tmp_path):
-    folder = shutil.copytree(solved[0], tmp_path / "out")
-    options = BoundOptions(rounds=4, labels=6, region_clients=130)
-    record, _ = bound_folder(spark, folder, folder / "nearest" / "homes", options)
+BOUND = BoundOptions(rounds=4, labels=6, region_clients=130)
+
+
+@pytest.fixture(scope="module")
+def bounded(spark, solved, tmp_path_factory):
+    folder = shutil.copytree(solved[0], tmp_path_factory.mktemp("bounded") / "out")
+    return folder, bound_folder(spark, folder, folder / "nearest" / "homes", BOUND)[0]
+
+
+def proved(spark, folder, record, dual, block_clients=60):
+    multipliers = Multipliers(tuple(record["alpha"]), tuple(record["beta"]))
+    homes = folder / "nearest" / "homes"
+    return verified_sum(spark, folder, dual, homes, BOUND.labels, multipliers, block_clients=block_clients)
+
+
+def test_a_bound_with_roles_rises_and_is_below_good_homes(spark, bounded):
+    folder, record = bounded
     rounds = [read_record(folder / "bound" / "rounds" / f"000{number}") for number in (1, 4)]
     assert rounds[0]["blocks"] > 1
     assert rounds[0]["before"] < rounds[1]["after"]
+    assert any(record["alpha"])
     instance, _ = read_local(folder)
     best = evaluate(instance, anneal.solve(instance, seed=0, time_limit=1e9, moves=200_000).home).objective
     assert 0 < record["bound"] < best
-    multipliers = Multipliers(tuple(record["alpha"]), tuple(record["beta"]))
-    assert any(multipliers.alpha)
-    dual, homes = folder / "bound" / "dual", folder / "nearest" / "homes"
-    found = verified_sum(spark, folder, dual, homes, options.labels, multipliers, block_clients=60)
-    assert found == int(record["claim"])
-    # The roles of both clients of a pair decide what the pair costs.
-    field, whole = read_field(folder / "field"), np.zeros(16, np.int32)
-    clients, homes, rows = (
-        read_dataset(spark, folder / name) for name in ("field/clients", "nearest/homes", "bound/dual")
+    assert proved(spark, folder, record, folder / "bound" / "dual") == int(record["claim"])
+
+
+def test_roles_that_are_exchanged_between_members_of_two_blocks_are_refused(spark, bounded, tmp_path):
+    # The numbers of publishers and subscribers stay what they were, and no block has both members.
+    folder, record = bounded
+    region = divide_regions(
+        *(getattr(read_field(folder / "field"), name) for name in ("server_x", "server_y")), 4, 0, 0
     )
-    table = block_rows(clients, homes, rows, field, whole).toArrow()
-    read_block(table, field, options.labels)
-    at = pc.index(pc.list_value_length(table["member_role"]), 4).as_py()
-    for role in ([3, 3, 3], [3, 3, 3, 3], None):
-        values = table["member_role"].to_pylist()
-        assert values[at] != role
-        values[at] = role
-        column = table.schema.get_field_index("member_role")
-        changed = table.set_column(column, "member_role", pa.array(values, table.schema.field(column).type))
-        with pytest.raises(InputError, match=r"other topics than the clients|number of roles|topics without"):
-            read_block(changed, field, options.labels)
+    rows = pq.read_table(folder / "bound" / "dual")
+    values = rows.to_pylist()
+
+    def exchanges(row):
+        places = range(len(row["member"]))
+        apart = [
+            (i, j) for i in places for j in places if region[row["member_home"][i]] != region[row["member_home"][j]]
+        ]
+        return [(i, j) for i, j in apart if row["member_role"][i] == 1 and row["member_role"][j] == 2]
+
+    changed = next(row for row in values if exchanges(row))
+    i, j = exchanges(changed)[0]
+    changed["member_role"][i], changed["member_role"][j] = changed["member_role"][j], changed["member_role"][i]
+    pq.write_table(pa.Table.from_pylist(values, rows.schema), tmp_path / "dual.parquet")
+    with pytest.raises(InputError, match="other topics or roles"), unwrap_input_errors():
+        proved(
+            spark,
+            folder,
+            record,
+            tmp_path / "dual.parquet",
+            block_clients=-(-read_field(folder / "field").clients // 4),
+        )
+
+
+@pytest.mark.parametrize(
+    ("column", "change", "problem"),
+    [
+        (
+            "member_role",
+            lambda roles: [1 if role == 3 else role for role in roles],
+            "has other topics or roles than the clients",
+        ),
+        ("member_role", lambda roles: [*roles, 3], "has topics with a wrong number of roles"),
+        ("member_role", lambda roles: None, "has topics without member_role"),
+        ("shares", lambda shares: [*shares, *[0] * BOUND.labels], "has topics with a wrong number of shares"),
+        ("member_home", lambda homes: None, "has topics without homes"),
+        ("member_home", lambda homes: [*homes[:-1], 16], "homes that are not servers from 0 to 15"),
+    ],
+)
+def test_a_dual_with_wrong_roles_is_refused(spark, bounded, column, change, problem):
+    folder = bounded[0]
+    names = ("field/clients", "nearest/homes", "bound/dual")
+    clients, homes, dual = (read_dataset(spark, folder / name) for name in names)
+    field, rows = read_field(folder / "field"), dual.toArrow()
+    values = rows.to_pylist()
+    row = next(row for row in values if set(row["member_role"]) == {1, 2, 3})
+    row[column] = change(row[column])
+    changed = spark.createDataFrame(pa.Table.from_pylist(values, rows.schema))
+    with pytest.raises(InputError, match=problem), unwrap_input_errors():
+        read_block(block_rows(clients, homes, changed, field, np.zeros(16, np.int32)).toArrow(), field, BOUND.labels)
 
 
 def test_a_bound_with_roles_is_near_the_optimum_where_capacities_do_not_bind(spark, solved, tmp_path):
