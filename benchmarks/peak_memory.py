@@ -7,7 +7,10 @@ from pathlib import Path
 
 
 class Watch:
-    """Samples the memory of this process and its descendants three times per second."""
+    """Samples the memory of this process and its descendants every two seconds.
+
+    Reading the memory of a Java process of some GiB takes a tenth of a second, and the process waits meanwhile.
+    """
 
     def __init__(self) -> None:
         self.peak = 0.0
@@ -16,7 +19,7 @@ class Watch:
     def _sample(self) -> None:
         while True:
             self.peak = max(self.peak, resident(os.getpid()) / 2**30)
-            time.sleep(0.3)
+            time.sleep(2.0)
 
     def take(self) -> float:
         """Return the peak in GiB since the last call."""

@@ -31,6 +31,15 @@ appender.console.layout.pattern = %p %c{1}: %m%n%ex
 # Without the second compiler, Java takes less than half of the processor time for a short command. The work of long
 # ones is done in Python.
 FAST_START = "-XX:TieredStopAtLevel=1"
+# A batch of rows for Python has at most about this size. Java writes zeros over all of its buffer after each batch,
+# also where the next one is small. Checksums of shuffled rows find results that differ between attempts of a task, and
+# broken files; on one machine they cost more than they find.
+FAST_SHUFFLES = {
+    "spark.sql.execution.arrow.maxBytesPerBatch": "4m",
+    "spark.shuffle.checksum.enabled": "false",
+    "spark.sql.shuffle.orderIndependentChecksum.enabled": "false",
+    "spark.sql.shuffle.orderIndependentChecksum.enableFullRetryOnMismatch": "false",
+}
 GIB = 1 << 30
 # An address for documentation (RFC 5737), which no machine has. The default route leads to it.
 OUTSIDE = "192.0.2.1"
@@ -118,7 +127,7 @@ def _settings(
         chosen["spark.driver.host"] = chosen["spark.driver.bindAddress"] = "127.0.0.1"
         chosen["spark.sql.shuffle.partitions"] = str(partitions or 4 * cores())
         chosen["spark.local.dir"] = os.environ.get("SPARK_LOCAL_DIRS", str(folder))
-        return chosen | dict(settings)
+        return chosen | FAST_SHUFFLES | dict(settings)
     if "spark.driver.host" not in settings:
         chosen["spark.driver.host"] = address_towards(master)
     if memory:
