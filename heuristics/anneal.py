@@ -284,7 +284,7 @@ def anneal_among(
     return search.result
 
 
-def scarce_unit(instance: Instance, home: IntArray, seed: int) -> float | None:
+def scarce_unit(instance: Instance, home: IntArray, seed: int, least_change: float | None = None) -> float | None:
     """Return the unit of temperatures for :func:`scarce_rounds` if these find better homes, None otherwise.
 
     Parameters
@@ -293,6 +293,8 @@ def scarce_unit(instance: Instance, home: IntArray, seed: int) -> float | None:
         As for every method.
     home
         Good homes.
+    least_change
+        In place of ``scarce_change`` of :class:`AnnealParams`.
 
     Returns
     -------
@@ -304,7 +306,7 @@ def scarce_unit(instance: Instance, home: IntArray, seed: int) -> float | None:
         return None
     search = _Search(instance, home, seed, _near(instance))
     change, unit = search.typical_change(), search.typical_change_of_delays()
-    return unit if change > PARAMS.scarce_change * unit else None
+    return unit if change > (least_change or PARAMS.scarce_change) * unit else None
 
 
 def _repeated(modes: Sequence[Round]) -> Tasks:

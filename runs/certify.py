@@ -189,7 +189,7 @@ class _Search:
     def _scarce_tasks(self) -> Tasks | None:
         """Return the rounds for scarce capacity, or None where it is not scarce."""
         instance, home = self._incumbent.instance, self._incumbent.home
-        unit = scarce_unit(instance, home, self._seed)
+        unit = scarce_unit(instance, home, self._seed, PARAMS.search.scarce_change)
         return None if unit is None else scarce_rounds(instance, home, unit, self._seed)
 
     def _time_used(self, begin: float, end: float) -> float:

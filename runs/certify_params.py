@@ -93,6 +93,9 @@ class SearchParams:
         The relaxation guides the search when the gap is below this share of the cost.
     scarce_gap
         Where capacity is scarce, the rounds for scarce capacity are used when the gap is above this share of the cost.
+    scarce_change
+        Capacity is scarce if the typical change of the objective is this many times as large as that of the delays. It
+        is smaller than for annealing alone, which has no bound to say that better homes are likely.
     guidance_progress
         The guidance is renewed when the gap has shrunk to this share of its last value.
     gap_clients
@@ -131,7 +134,8 @@ class SearchParams:
     )
     first_effort: float = 0.25
     guidance_gap: float = 0.05
-    scarce_gap: float = 0.012
+    scarce_gap: float = 0.002
+    scarce_change: float = 2.0
     guidance_progress: float = 0.8
     gap_clients: int = 400
     long_round: float = 10.0

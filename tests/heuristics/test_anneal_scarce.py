@@ -51,11 +51,11 @@ def test_rounds_for_scarce_capacity_report_the_cost_of_their_homes(mode):
 
 def test_capacity_is_scarce_in_the_paper_only_where_spools_are_large():
     scarce = {}
-    for spool in (2, 6):
+    for spool in (2, 3, 6):
         instance = spooler(spool)
         home = solve(instance, seed=0, time_limit=600.0, moves=200_000).home
-        scarce[spool] = scarce_unit(instance, home, 0) is not None
-    assert scarce == {2: False, 6: True}
+        scarce[spool] = [scarce_unit(instance, home, 0, least) is not None for least in (None, 2.0)]
+    assert scarce == {2: [False, False], 3: [False, True], 6: [True, True]}
     few_clients = FAMILIES["small"].cells({"regime": "overloaded", "clients": 30})[0].build(0)
     assert scarce_unit(few_clients, nearest_server(few_clients), 0) is None
 
